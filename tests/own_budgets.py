@@ -11,15 +11,13 @@ from hedgerow.study.catalogue import PROGRAMS
 from hedgerow.study.keys import settings_of
 
 ROOMS = ("hedgerow.stats.private.", "hedgerow.trees.", "hedgerow.synth.", "hedgerow.learn.teachers.")
-APART = ("hedgerow.synth.gan.",)
-"""Of networks that train on sampled records; they have tests of their own."""
 BUDGET = {"epsilon": 1.0, "delta": 1e-5}
 
 
 def found():
     """Names of the programs of these rooms that divide a budget of their own."""
     for name, place in registry.own().items():
-        if place.path.startswith(ROOMS) and not place.path.startswith(APART):
+        if place.path.startswith(ROOMS):
             listing = PROGRAMS[name]
             if {"epsilon", "noise_at", "least"} <= {one.name for one in parameters_of(listing)} - listing.fixed.keys():
                 yield name

@@ -1,6 +1,7 @@
 """`hedgerow synth`: conditions are read before anything else, runs are found, and files say what made them."""
 
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,16 @@ import hedgerow as hr
 from hedgerow.cli import runs
 from hedgerow.cli.main import app
 from hedgerow.cli.synth import read_conditions
-from hedgerow.errors import CannotWrite, MissingColumn, SettingsInvalid, StudyInvalid, UnknownStudy
+from hedgerow.data import Column, Schema
+from hedgerow.errors import (
+    CannotWrite,
+    CheckpointMismatch,
+    MissingColumn,
+    MissingData,
+    SettingsInvalid,
+    StudyInvalid,
+    UnknownStudy,
+)
 from hedgerow.export import read_run
 from hedgerow.study import load, run_study
 from hedgerow.study.registry import own
@@ -86,9 +96,42 @@ def test_a_condition_that_is_none_is_refused_before_anything_is_read(wrong):
     assert ended.exception.code == "HR-511"
 
 
+COLUMNS = Schema(
+    (Column("g", "category", levels=("1", "2", "3", "4..5")), Column("age", "integer", low=0, high=90), Column("ill", "binary"))
+)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "remedy"),
+    [
+        (["g=1..3"], "--where g=1 --where g=2"),
+        (["ill=0.."], "--where ill=0 --where ill=1"),
+        (["age=40", "age=44"], "age=40..44"),
+        (["age=40", "age=42", "age=44"], "age=40..44"),
+    ],
+)
+def test_a_range_of_levels_and_two_values_of_a_number_are_refused(wrong, remedy):
+    with pytest.raises(SettingsInvalid) as refused:
+        read_conditions(wrong, COLUMNS)
+    assert remedy in refused.value.remedy
+
+
+def test_conditions_are_those_of_the_columns():
+    found = read_conditions(["g=1", "g=3", "age=40..44", "ill=1"], COLUMNS)
+    assert found == {"g": ["1", "3"], "age": (40, 44), "ill": "1"}
+    assert read_conditions(["g=4..5"], COLUMNS) == {"g": "4..5"}  # a level of that name
+    with pytest.raises(MissingColumn):
+        read_conditions(["height=1"], COLUMNS)
+
+
 @pytest.mark.parametrize(
     ("wrong", "kind"),
-    [(["--out", "people.xlsx"], SettingsInvalid), (["--out", "real.csv"], CannotWrite), (["--rows", "0"], SettingsInvalid)],
+    [
+        (["--seed", "-1"], SettingsInvalid),
+        (["--out", "people.xlsx"], SettingsInvalid),
+        (["--out", "real.csv"], CannotWrite),
+        (["--rows", "0"], SettingsInvalid),
+    ],
 )
 def test_a_place_and_a_number_are_refused_before_anything_is_read(here, wrong, kind):
     assert isinstance(invoke("no such study", *wrong).exception, kind)
@@ -166,6 +209,9 @@ def test_a_study_without_a_run_is_run_first_and_says_its_privacy(here, tmp_path,
     monkeypatch.setattr("hedgerow.cli.synth.newest_run", lambda study: None)
     assert isinstance(invoke("people.toml", "--where", "age=100..").exception, SettingsInvalid)
     assert isinstance(invoke("people.toml", "--where", "height=100..").exception, MissingColumn)
+    (here / "two.toml").write_text(STUDY + 'columns = ["dose", "sex"]\n')
+    assert isinstance(invoke("two.toml", "--where", "age=40").exception, MissingColumn)  # its records have no age
+    assert isinstance(invoke("people.toml", "--where", "sex=1..2").exception, SettingsInvalid)
     assert not any(tmp_path.iterdir())  # nobody was asked
     ended = invoke("people.toml", "--rows", 5)
     assert ended.exit_code == 0, ended.exception
@@ -197,3 +243,24 @@ def test_the_report_of_such_a_run_says_how_to_draw(here):
     assert any("hedgerow synth FOLDER" in note for note in read_run(here / "runs/people-001").report.notes)
     ended = CliRunner().invoke(app, ["report", "runs/people-001"])
     assert "hedgerow synth runs/people-001 --rows 1000" in ended.output
+
+
+@pytest.mark.parametrize(
+    ("spoil", "kind"),
+    [
+        (lambda run: (run / "model.safetensors").unlink(), MissingData),
+        (lambda run: _replaced(run / "study.toml", "bins = 8", "bins = 6"), CheckpointMismatch),
+    ],
+)
+def test_a_folder_that_was_changed_is_refused(here, tmp_path, spoil, kind):
+    run = shutil.copytree(here / "runs/people-001", tmp_path / "run")
+    assert len(read_run(run).synthesizer.sample(3)) == 3
+    spoil(run)
+    ended = invoke(run, "--rows", 3)
+    assert isinstance(ended.exception, kind)
+    assert ended.exception.remedy
+
+
+def _replaced(path, old, new):
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))

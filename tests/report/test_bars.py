@@ -62,3 +62,7 @@ def test_a_report_with_bars_comes_back_and_shows_them():
     page = render(report)
     assert "Real beside made-up" in page
     assert page.count("<figure>") == 2
+
+
+def test_a_bin_of_one_value_has_one_number_for_its_name():
+    assert BarChart("t", "x", (("a", (0.5, 0.5)),), ends=(0, 0, 10)).labels == ("0", "0 to 10")

@@ -42,6 +42,7 @@ def test_tables_in_lists_and_foreign_letters_read_back():
         "small": 1e-05,
     }
     assert read_toml(to_toml(found)) == found
+    assert read_toml(to_toml({"program": {"printed": {}}, "protection": {}})) == {"program": {"printed": {}}}
     assert read_toml(to_toml({"left out": None, "kept": {"a": None, "b": 1}})) == {"kept": {"b": 1}}
 
 

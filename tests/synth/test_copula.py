@@ -12,7 +12,7 @@ from hedgerow.core.whole import in_steps
 from hedgerow.data import Column, Schema, Table
 from hedgerow.errors import SettingsInvalid
 from hedgerow.synth import copula, copula_draws, copula_sums
-from hedgerow.synth.copula import _Layout, add_products, bound_of_products, codes_of, count_codes, synthesizer
+from hedgerow.synth.copula import _Layout, add_products, bound_of_products, codes_of, count_codes, outcome, synthesizer
 from hedgerow.synth.latent import scores_of
 
 SCHEMA = Schema(
@@ -205,6 +205,15 @@ def test_shares_of_noise_and_a_resumed_run_give_the_same(real):
     assert np.array_equal(only.counts, first.counts)
 
 
+def test_an_outcome_without_products_says_that_they_were_never_asked(real):
+    federation = hr.simulate({"one": real})
+    first, last = copula_sums(federation, bins=8)
+    early, late = (outcome(federation, SETTINGS | {"bins": 8}, state) for state in (first, last))
+    assert [len(early.tables), len(late.tables)] == [0, 1]
+    assert "never asked" in early.notes[0]
+    assert not late.notes
+
+
 def _arrays(state):
     from hedgerow.synth.copula import arrays_of
 
@@ -246,3 +255,20 @@ def test_records_count_by_their_weights_and_not_without_one():
     *_, wanted = copula_sums(hr.simulate({"one": repeated}))
     np.testing.assert_allclose(found.counts, wanted.counts)
     np.testing.assert_allclose(found.products, wanted.products, atol=1e-9)
+
+
+@pytest.mark.parametrize("budget", [{}, {"epsilon": 8.0, "delta": 1e-5}])
+def test_correlations_do_not_depend_on_the_unit_of_weights(budget):
+    rng = np.random.default_rng(1)
+    u = np.clip(rng.normal(size=2000), -4, 4)
+    columns = {"u": u, "v": np.clip(0.9 * u + 0.43 * rng.normal(size=2000), -4, 4)}
+
+    def found(w):
+        numbers = [Column(name, "number", low=-4, high=4) for name in "uv"]
+        weighed = Table(
+            {**columns, "w": np.full(2000, w)}, Schema([*numbers, Column("w", "number", role="weight", low=0, high=w)])
+        )
+        return copula(hr.simulate(weighed, hr.data.iid(parties=2), seed=0), bins=16, **budget).correlation[0][0, 1]
+
+    assert found(1e-5) == pytest.approx(found(1.0), abs=0.02)
+    assert found(1e-5) > 0.85

@@ -74,6 +74,22 @@ def test_public_modes_cover_the_range():
     np.testing.assert_allclose(4 * modes[:, 2] * 0.75, 1.0)  # alpha is 3/4 at the ends of a mode
 
 
+@pytest.mark.parametrize("at", [0.0, 2.0, -1e9, 1e-30])
+def test_a_number_that_is_declared_to_be_constant_has_modes_and_comes_back(at):
+    schema = Schema((Column("c", "number", low=at, high=at), Column("k", "integer", low=3, high=3), Column("ill", "binary")))
+    encoding = RowEncoding(Codes.of(schema, bins=8), n_modes=3)
+    made = {"c": np.full(5, at), "k": np.full(5, 3.0), "ill": np.ones(5)}
+    codes = encoding.codes.number(made)
+    counts = np.concatenate([np.bincount(column, minlength=n) for column, n in zip(codes.T, encoding.codes.sizes, strict=True)])
+    for modes in (modes_of(encoding, None), modes_of(encoding, counts.astype(float))):
+        assert np.isfinite(modes).all()
+        assert (modes[..., 2] > 0).all()
+        rows = encoding.encode(made, modes, np.random.default_rng(0))
+        assert np.isfinite(rows).all()
+        for name, values in encoding.decode(rows, modes).items():
+            np.testing.assert_array_equal(values, made[name])
+
+
 def test_a_record_adds_one_to_each_column_and_no_more_than_the_bound():
     made = records(50, np.random.default_rng(3))
     codes = ENCODING.codes.number(made)

@@ -1,5 +1,7 @@
 """CTGAN and TVAE: gradients by hand, conditions that hold exactly, and tables that look like the real one."""
 
+from inspect import signature
+
 import numpy as np
 import pytest
 import torch
@@ -36,6 +38,56 @@ def table(n=120, seed=0):
 
 def federation(parties=2, **kind):
     return hr.simulate(table(**kind), hr.data.iid(parties=parties), seed=0)
+
+
+CONSTANTS = Schema(
+    (
+        Column("x", "number", low=-6, high=6, optional=True),
+        Column("c", "number", low=2, high=2),
+        Column("one", "category", levels=("only",), optional=True),
+        Column("ill", "binary"),
+    )
+)
+BUDGET = {"epsilon": 2.0, "delta": 1e-5}
+SAMPLED = {"rounds": 2, "sampling_rate": 0.5, "batch_size": 15.0, "hidden": 4, "n_modes": 2}
+FEW = {
+    "ctgan": SMALL,
+    "tvae": SMALL,
+    "dp_ctgan": SAMPLED | BUDGET,
+    "dp_tvae": SAMPLED | BUDGET,
+    "pate_gan": {"rounds": 2, "teachers": 2, "made": 8, "batch_size": 8, "hidden": 4, "n_modes": 2} | BUDGET,
+}
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_columns_that_are_constant_or_often_missing_are_made_up_lawfully(name):
+    rng = np.random.default_rng(0)
+    x = np.where(np.arange(30) % 3, rng.uniform(3, 6, 30), np.nan)
+    one, ill = -(np.arange(30) % 2).astype(np.int16), rng.integers(0, 2, 30).astype(float)
+    given = Table({"x": x, "c": np.full(30, 2.0), "one": one, "ill": ill}, CONSTANTS)
+    found = getattr(hr.synth, name)(hr.simulate(given, hr.data.iid(parties=2), seed=0), **FEW[name])
+    assert np.isfinite(found.modes).all()
+    drawn = CONSTANTS.admit(found.sample(40, seed=1).columns)
+    assert set(drawn["c"]) == {2.0}
+    assert np.isfinite(drawn["ill"]).all()
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_what_is_continued_from_a_state_claims_no_epsilon(name):
+    """The state of a run without noise holds exact counts, and a fresh ledger knows nothing of them."""
+    exact = {key: value for key, value in FEW[name].items() if key not in BUDGET}
+    *_, state = getattr(hr.synth, f"{name}_rounds")(federation(), **exact | {"rounds": 1})
+    for rounds in (1, 2):  # nothing is left, or one round
+        found = getattr(hr.synth, name)(federation(), start=state, **FEW[name] | {"rounds": rounds})
+        assert found.provenance.epsilon is None
+        assert "continued from a given state" in found.provenance.privacy
+        assert "no privacy is claimed" in str(found.sample(3, seed=0).source)
+    assert getattr(hr.synth, name)(federation(), **FEW[name]).provenance.privacy != found.provenance.privacy
+
+
+def test_tables_are_asked_by_calls_that_take_no_state():
+    for name in ("tan", "mst", "rap", "copula", "marginals"):
+        assert "start" not in signature(getattr(hr.synth, name)).parameters
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
+from hedgerow.data import Column, Schema
+from hedgerow.synth import Codes
 from hedgerow.synth.latent import correlations, cut_scale, hermite, onto_simplex, positive, scores_of, shares_of, smoothed
 
 FEW = np.array([0.3, 0.5, 0.2])
@@ -65,8 +67,8 @@ def test_noise_keeps_a_correlation_as_far_as_it_is_more_than_noise():
 
 def test_shares_add_up_and_exact_ones_are_counts():
     counts = np.array([[3.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
-    np.testing.assert_array_equal(shares_of(counts, 0.0, ordered=True), [[0.75, 0, 0.25], [1 / 3, 1 / 3, 1 / 3]])
-    noisy = shares_of(np.array([30.0, -4.0, 10.0]), 3.0, ordered=False)
+    np.testing.assert_array_equal(shares_of(counts, 0.0, alike=np.ones(3, bool)), [[0.75, 0, 0.25], [1 / 3, 1 / 3, 1 / 3]])
+    noisy = shares_of(np.array([30.0, -4.0, 10.0]), 3.0, alike=np.zeros(3, bool))
     np.testing.assert_allclose(noisy, [28 / 36, 0, 8 / 36])  # the total stays 36
     np.testing.assert_allclose(onto_simplex(np.array([3.0, 1.0, -1.0]), 2.0), [2, 0, 0])
     np.testing.assert_allclose(onto_simplex(np.array([0.5, 0.2, 0.9]), 1.0), [0.3, 0, 0.7], atol=1e-15)
@@ -91,3 +93,20 @@ def test_a_matrix_is_repaired_where_it_needs_it_and_nowhere_else():
     assert np.linalg.eigvalsh(R)[0] > 0
     np.testing.assert_array_equal(np.diag(R), 1)
     np.testing.assert_array_equal(R, R.T)
+
+
+def test_a_point_is_not_smoothed_into_its_neighbours():
+    counts = np.full(16, 40.0)
+    counts[5] = 1000.0
+    alike = np.arange(16) != 5
+    kept, spread = (shares_of(counts, 200.0, alike=mask)[5] for mask in (alike, np.ones(16, bool)))
+    assert kept == pytest.approx(1000 / 1600)
+    assert spread < 0.4
+
+
+def test_only_bins_of_numbers_are_like_their_neighbours():
+    schema = Schema([Column("x", "integer", low=0, high=9, optional=True), Column("c", "category", levels=("a", "b"))])
+    codes = Codes.of(schema, bins=4, points={"x": [0, 7]})
+    assert codes.alike(1).tolist() == [False, False]
+    singles = np.append(codes.number({"x": np.array([0.0, 7.0]), "c": np.zeros(2, np.int16)})[:, 0], codes.sizes[0] - 1)
+    assert np.flatnonzero(~codes.alike(0)).tolist() == singles.tolist()

@@ -7,7 +7,7 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.data import Column, Schema
-from hedgerow.errors import BudgetInvalid, SettingsInvalid
+from hedgerow.errors import BudgetInvalid, SchemaInvalid, SettingsInvalid
 from hedgerow.synth import Provenance, SyntheticTable, closest, nearer_share
 from hedgerow.synth.closest import ENDS, distance_table, distances, grid_of_values, widths_of
 
@@ -138,3 +138,19 @@ def test_a_chart_shows_both_kinds_of_records():
     assert len(chart.ends) == len(chart.bars[0][1]) + 1
     assert all(sum(values) == pytest.approx(1, abs=0.01) for _, values in chart.bars)
     assert "Identical to a made-up record: 50.0 % of training records and 0.0 % of hold-out records" in chart.note
+
+
+def test_levels_in_another_order_are_refused_not_compared():
+    turned = SCHEMA.replace(replace(SCHEMA["job"], levels=("c", "b", "a")))
+    codes = np.where(TRAINING["job"] >= 0, 2 - TRAINING["job"], -1).astype(np.int16)
+    same = hr.data.Table({**TRAINING.columns, "job": codes}, turned)  # the same records
+    for ask in (
+        lambda: closest(parties(), same, HOLDOUT),
+        lambda: closest(parties(), FRESH, same),
+        lambda: nearer_share(same, TRAINING, HOLDOUT),
+        lambda: nearer_share(FRESH, TRAINING, same),
+    ):
+        with pytest.raises(SchemaInvalid, match="'job' of the"):
+            ask()
+    with pytest.raises(SettingsInvalid, match="no hold-out records"):
+        closest(parties(), FRESH, HOLDOUT.take([]))

@@ -1,6 +1,7 @@
 """Codes: from declarations alone, and back to values that obey them."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -75,7 +76,9 @@ def test_weights_of_a_range_are_the_parts_of_the_bins(codes):
 
 
 @pytest.mark.parametrize(
-    "where", [{"sex": "female"}, {"age": (91, 95)}, {"age": (50, 40)}, {"age": "old"}, {"ill": 2}, {"sex": []}]
+    "where",
+    [{"sex": "female"}, {"age": (91, 95)}, {"age": (50, 40)}, {"age": "old"}, {"ill": 2}, {"sex": []}]
+    + [{name: wanted} for name in ("sex", "ill", "age") for wanted in (math.nan, math.inf, 10**400, (0, 10**400), 1j)],
 )
 def test_conditions_that_cannot_hold_are_refused(codes, where):
     with pytest.raises(SettingsInvalid):
@@ -129,7 +132,47 @@ def test_points_have_codes_of_their_own(log):
     assert Conditions.of(codes, {"gain": 0}).weights[1].tolist() == [1.0] + [0.0] * (codes.sizes[1] - 1)
 
 
-@pytest.mark.parametrize("points", [{"age": [40.5]}, {"gain": [-1]}, {"sex": [1]}])
+def test_every_code_of_a_whole_number_is_a_value_of_it():
+    schema = Schema([Column("inc", "integer", low=0, high=5000), Column("part", "integer", low=1, high=10)])
+    codes = Codes.of(schema, bins=64, log=["inc"], points={"inc": [0, 7, 1000, 5000], "part": [1, 10]})
+    for j, size in enumerate(codes.sizes):
+        first, last = codes.whole_ends(j)
+        assert (first <= last).all()
+        assert np.array_equal(first[1:], last[:-1] + 1)
+        drawn = np.zeros((2 * size, 2), np.int64)
+        drawn[:, j] = np.tile(np.arange(size), 2)
+        assert np.array_equal(codes.number(codes.values(drawn, np.random.default_rng(0)))[:, j], drawn[:, j])
+
+
+def test_a_constant_number_has_one_code_and_is_in_ranges_around_it():
+    codes = Codes.of(Schema([Column("k", "number", low=5, high=5), Column("a", "number", low=0, high=1)]), points={"k": 5})
+    assert codes.sizes == (1, 16)
+    for wanted in (5, (4, 6), (5, None)):
+        assert Conditions.of(codes, {"k": wanted}).weights[0].tolist() == [1.0]
+    with pytest.raises(SettingsInvalid, match="holds no value"):
+        Conditions.of(codes, {"k": (6, 7)})
+    assert codes.values(np.zeros((3, 2), np.int64), np.random.default_rng(0))["k"].tolist() == [5.0] * 3
+
+
+def test_weights_that_may_be_negative_are_refused_before_anybody_is_asked():
+    schema = Schema([Column("a", "binary"), Column("w", "number", role="weight", low=-1, high=2)])
+    with pytest.raises(SchemaInvalid, match="none below zero"):
+        Codes.of(schema)
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        {"age": [40.5]},
+        {"gain": [-1]},
+        {"sex": [1]},
+        {"gain": ["0"]},
+        {"gain": "0"},
+        {"gain": [math.nan]},
+        {"age": [10**400]},
+        {"age": [True]},
+    ],
+)
 def test_points_that_are_no_values_are_refused(points):
     with pytest.raises(SettingsInvalid):
         Codes.of(SCHEMA, points=points)

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import hedgerow as hr
+from hedgerow.core.bound import l2
+from hedgerow.core.question import local
 from hedgerow.data import Column, Schema
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, MissingColumn, SchemaInvalid, SettingsInvalid
 from hedgerow.report import Report, render
@@ -129,6 +131,29 @@ def test_exact_answers_are_refused_beside_a_promise():
         quality(limited, MADE, epsilon=2.0, delta=1e-5)
     assert len(limited.ledger) == 0
     assert quality(limited, promised(), epsilon=0.5, delta=1e-5).real.noisy
+
+
+@local(additive=True)
+def one_each(broadcast, party, rng):
+    return np.array([1.0])
+
+
+def test_a_table_made_beside_questions_of_another_unit_is_kept_and_promises_nothing():
+    federation = parties()
+    federation.protect(mechanism=hr.Gaussian(3.0)).sum(one_each, bound=l2(1.0, "party"))
+    made = tan(federation, bins=4, epsilon=1.0, delta=1e-5).sample(20, seed=np.int64(0))
+    assert (made.provenance.epsilon, made.provenance.unit, made.provenance.seed) == (None, "mixed", 0)
+    assert "some are bounded per party, some per record" in made.provenance.privacy
+    assert "no privacy is claimed" in made.source
+    with pytest.raises(BudgetInvalid, match="would void"):  # of either unit
+        quality(federation, MADE)
+
+
+@pytest.mark.parametrize("seed", [-1, 0.5])
+def test_a_seed_that_is_none_is_refused(seed):
+    made = tan(parties(), bins=4)
+    with pytest.raises(SettingsInvalid, match="seed="):
+        made.sample(5, seed=seed)
 
 
 def test_a_comparison_that_forgets_the_promise_is_caught(monkeypatch):
@@ -256,6 +281,43 @@ def test_a_study_reads_the_file_that_a_synthetic_table_was_written_to(name, tmp_
     assert made.source == f"Made-up records of {name}."
     with pytest.raises(BudgetInvalid, match="promise epsilon=1"):
         quality(parties(), made)  # the file says what was promised
+
+
+def test_exact_answers_are_refused_beside_a_file_that_promises(tmp_path):
+    made = hr.data.read(promised().write(tmp_path / "m.csv"))
+    for ask in (lambda: quality(parties(), made), lambda: hr.synth.closest(parties(), made, REAL)):
+        with pytest.raises(BudgetInvalid, match="promise epsilon=1"):
+            ask()
+    frame = hr.data.Table.from_frame(made.to_pandas(), schema=SCHEMA, missing="drop")  # records alone
+    assert type(frame) is hr.data.Table
+
+
+def weighed(weight, heaviest=1.0):
+    schema = Schema((*SCHEMA, Column("w", "number", role="weight", low=0, high=heaviest)))
+    return hr.data.Table({**REAL.columns, "w": np.full(len(REAL), weight)}, schema)
+
+
+@pytest.mark.parametrize("weight", [2.0**-17, 4.0])
+def test_the_unit_of_weights_does_not_matter(weight):
+    asked = {"epsilon": 5.0, "delta": 1e-5, "bins": 8, "pair_bins": 4}
+    by_records, by_weight = quality(parties(), MADE), quality(parties(weighed(weight, 4.0)), MADE)
+    assert by_weight.metrics == pytest.approx(by_records.metrics)
+    by_records, by_weight = quality(parties(), MADE, **asked), quality(parties(weighed(weight, weight)), MADE, **asked)
+    assert by_weight.metrics == pytest.approx(by_records.metrics, rel=1e-6)
+    scored = hr.synth.tstr_at_parties(parties(weighed(weight, 4.0)), MADE)
+    assert scored.accuracy == pytest.approx(hr.synth.tstr_at_parties(parties(), MADE).accuracy)
+
+
+def test_where_all_weights_are_zero_there_is_no_number():
+    found = quality(parties(weighed(0.0)), MADE, bins=8)
+    assert found.metrics == {}
+    assert found.to_frame()["similarity"].isna().all()
+    assert "All weights are zero" in found.summary()
+    assert len(found.outcome().bars) == 4
+    near = hr.synth.closest(parties(weighed(0.0)), MADE, REAL)
+    assert np.isnan([near.area, near.advantage, *near.quantile(0.5)]).all()
+    assert near.chart().bars
+    assert np.isnan(hr.synth.tstr_at_parties(parties(weighed(0.0)), MADE).accuracy)
 
 
 def test_a_file_without_metadata_promises_nothing(tmp_path):

@@ -225,12 +225,13 @@ WHERES = [{"ward": ["east", "west"], "smoker": 1}, {"age": (2, 6), "pain": (0.2,
 
 @pytest.mark.slow
 @pytest.mark.parametrize("where", WHERES)
-@pytest.mark.parametrize("make", [partial(tan, rounds=0), mst], ids=["tan", "mst"])
+@pytest.mark.parametrize("make", [tan, partial(tan, rounds=0), mst], ids=["tan", "tan-unraked", "mst"])
 def test_conditional_records_are_those_that_a_filter_leaves(parties, make, where):
     """In law: tables of all pairs of conditional records and of filtered ones differ by their sampling error alone."""
     found = make(parties(), bins=4)
-    conditional = found.sample(20_000, where=where, seed=0)
-    free = found.sample(200_000, seed=1)
+    rows, many = (8000, 60_000) if found.potentials else (20_000, 200_000)
+    conditional = found.sample(rows, where=where, seed=0)
+    free = found.sample(many, seed=1)
     keep = np.ones(len(free), bool)
     for name, wanted in where.items():
         values, column = free[name], SCHEMA[name]
@@ -241,12 +242,13 @@ def test_conditional_records_are_those_that_a_filter_leaves(parties, make, where
             keep &= np.isin(values, levels)
     filtered = free.take(np.flatnonzero(keep))
     kept = len(filtered)
-    assert kept / len(free) == pytest.approx(found.expected(Conditions.of(found.codes, where)) / found.total, abs=0.005)
+    if not found.potentials:  # which change how many there are
+        assert kept / len(free) == pytest.approx(found.expected(Conditions.of(found.codes, where)) / found.total, abs=0.005)
     first, second = codes_in(conditional, found.codes), codes_in(filtered, found.codes)
     for i in range(5):
         for j in range(i):
             p, q = (counted(one, found.codes.sizes, (j, i)) / len(one) for one in (first, second))
-            spread = np.sqrt(np.maximum(q * (1 - q), 1e-4) * (1 / kept + 1 / 20_000))
+            spread = np.sqrt(np.maximum(q * (1 - q), 1e-4) * (1 / kept + 1 / rows))
             assert (np.abs(p - q) < 5 * spread).all()  # about 500 cells: a false alarm of 3e-4
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +18,7 @@ from .runs import RUNS, fresh_folder, newest_run
 from .show import show_beginning
 
 if TYPE_CHECKING:
+    from hedgerow.data import Schema
     from hedgerow.export import RunFolder
     from hedgerow.synth import SyntheticTable
 
@@ -48,14 +49,16 @@ def synth(
     as_json: JsonOption = False,
 ) -> None:
     """Draw made-up records from what a run released, at no cost; the study runs first where it has no finished run."""
-    conditions = read_conditions(where or ())
-    if rows < 1:
-        raise SettingsInvalid(f"--rows {rows}.", remedy="Give a whole number above zero.")
-    from hedgerow.synth.table import refuse_unwritable
+    from hedgerow.data.synthetic_table import refuse_unwritable
+    from hedgerow.synth.synthesizer import refuse_undrawable
 
+    given = where or ()
+    read_conditions(given)
+    refuse_undrawable(rows, seed)
     if out is not None:
         refuse_unwritable(out)
-    found = finished(study, conditions, data_dir, errors if as_json else console)
+    found = finished(study, given, data_dir, errors if as_json else console)
+    conditions = read_conditions(given, found.synthesizer.codes.schema)
     table = found.synthesizer.sample(rows, where=conditions, seed=seed)
     path = None if out is None else table.write(out)
     if as_json:
@@ -71,21 +74,37 @@ def synth(
     console.print(found.said.sentence, highlight=False, markup=False, soft_wrap=True)
 
 
-def read_conditions(given: Sequence[str]) -> dict[str, Any]:
+def read_conditions(given: Sequence[str], schema: Schema | None = None) -> dict[str, Any]:
     """Read conditions of a command line: a word, several words, or a range with the declared end where one is left out.
+
+    Parameters
+    ----------
+    schema : Schema, optional
+        Columns that records have: a category takes levels, even one that looks like a range, and a number a value or a range.
 
     Raises
     ------
     SettingsInvalid (HR-511)
-        One is no COLUMN=VALUE, or a column has a range and something else.
+        One is no COLUMN=VALUE, or a column has a range and something else; a category has a range, or a number two values.
+    MissingColumn (HR-403)
+        No such column.
     """
     found: dict[str, Any] = {}
     for text in given:
         name, _, value = (part.strip() for part in text.partition("="))
-        ends = RANGE.fullmatch(value)
+        column = schema[name] if schema is not None and name else None
+        if column is not None and column.kind not in ("category", "binary"):
+            _refuse_values(text, name, found)
+        ends = None if column is not None and value in column.levels else RANGE.fullmatch(value)
         if not name or not value or (ends and not any(ends.groups())):
             raise SettingsInvalid(
                 f"--where {text!r} is no condition.", remedy="Give sex=Female, age=40..60, age=40.. or age=40"
+            )
+        if ends and column is not None and column.kind in ("category", "binary"):
+            levels = column.levels or ("0", "1")
+            raise SettingsInvalid(
+                f"--where {text!r}: {name!r} has levels, which have no order, so a range says nothing of them.",
+                remedy=f"Name each level:  {' '.join(f'--where {name}={level}' for level in levels[:2])}",
             )
         if ends and name in found:
             raise SettingsInvalid(f"--where {text!r}: {name!r} has a condition.", remedy="Give a column one range.")
@@ -101,7 +120,16 @@ def read_conditions(given: Sequence[str]) -> dict[str, Any]:
     return {name: one[0] if isinstance(one, list) and len(one) == 1 else one for name, one in found.items()}
 
 
-def finished(study: str, conditions: dict[str, Any], data_dir: Path | None, said: Console) -> RunFolder:
+def _refuse_values(text: str, name: str, found: Mapping[str, Any]) -> None:
+    """Refuse a second value of a number."""
+    if isinstance(before := found.get(name), list):
+        raise SettingsInvalid(
+            f"--where {text!r}: {name!r} is a number, and has the value {before[0]} already.",
+            remedy=f"Give a range, such as {name}=40..44; or draw records for each value, and put them together.",
+        )
+
+
+def finished(study: str, given: Sequence[str], data_dir: Path | None, said: Console) -> RunFolder:
     """The run from which records are drawn: a folder, the newest finished run of a study, or one that begins now.
 
     Raises
@@ -125,18 +153,22 @@ def finished(study: str, conditions: dict[str, Any], data_dir: Path | None, said
             f"Drawn from {newest}, the newest finished run of this study.", markup=False, highlight=False, soft_wrap=True
         )
         return read_run(newest)
-    return read_run(_run(wanted, study, conditions, data_dir, said))
+    return read_run(_run(wanted, study, given, data_dir, said))
 
 
-def _run(wanted: Any, study: str, conditions: dict[str, Any], data_dir: Path | None, said: Console) -> Path:
+def _run(wanted: Any, study: str, given: Sequence[str], data_dir: Path | None, said: Console) -> Path:
     """Run a study as `hedgerow run` does; conditions are held against its columns before anybody is asked."""
     from hedgerow.notebook import Bar
     from hedgerow.study import run_study
     from hedgerow.study.build import tables
     from hedgerow.synth import Codes, Conditions
+    from hedgerow.synth.codes import NEVER
 
-    if conditions:
+    if given:
         schema = tables(wanted, data_dir)[0].schema
+        named = (wanted.program.model_extra or {}).get("columns")
+        made = [column.name for column in schema if column.role not in NEVER] if named is None else list(named)
+        conditions = read_conditions(given, schema.select(made))
         Conditions.of(Codes.of(schema, columns=list(conditions)), conditions)
     folder = fresh_folder(RUNS, wanted.name)
     show_beginning(wanted, said)

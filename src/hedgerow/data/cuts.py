@@ -4,7 +4,7 @@ Bin `b` holds the values above cut `b - 1` and up to cut `b`, included. Nothing 
 
     equal     bins of equal width
     log       bins of equal width of log(1 + value - low): narrow where values are small, as incomes need
-    whole     one bin for each whole number, where there are no more of them than bins
+    whole     of whole numbers, one bin for each where there are no more of them than bins; and no bin without any
 """
 
 from __future__ import annotations
@@ -31,7 +31,14 @@ def cut_points(low: float, high: float, n_bins: int, widths: Widths = "equal") -
 
 
 def cuts_of_whole_numbers(low: float, high: float, n_bins: int, widths: Widths = "equal") -> tuple[float, ...]:
-    """The same for whole numbers: one bin for each of them where there are no more than `n_bins`."""
-    if math.floor(high) - math.ceil(low) < n_bins:
-        return tuple(np.arange(math.ceil(low) + 0.5, high).tolist())
-    return cut_points(low, high, n_bins, widths)
+    """The same for whole numbers: one bin for each of them where there are no more than `n_bins`.
+
+    A bin that holds no whole number, as narrow ones of a logarithm may, is one with the bin above it; then there are fewer bins
+    than `n_bins`.
+    """
+    first, last = math.ceil(low), math.floor(high)
+    if last - first < n_bins:
+        return tuple(np.arange(first + 0.5, last).tolist())
+    cuts = cut_points(low, high, n_bins, widths)
+    below = [first - 1, *(math.floor(cut) for cut in cuts)]  # the last whole number up to each cut
+    return tuple(cut for cut, least, most in zip(cuts, below, below[1:], strict=False) if least < most < last)

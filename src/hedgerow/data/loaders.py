@@ -19,11 +19,12 @@ import numpy as np
 
 from hedgerow.errors import MissingColumn, MissingData, MissingExtra, SchemaInvalid, suggestion
 
-from .beside import declared_by
 from .cases import lacking_in
 from .column import Column, lacking
 from .declared import Declared, all_declared, declared_in, fit, numbers_or_words
 from .schema import Schema
+from .synthetic_files import declared_by
+from .synthetic_table import as_told
 from .table import Table
 from .text_files import beginning, lines_of, not_utf8, read_columns
 
@@ -66,7 +67,8 @@ def read(
         may be gzipped.
     schema : Schema, optional
         All columns to keep, declared; inferred without ranges otherwise (see `infer`). Made-up records that
-        `SyntheticTable.write` wrote declare their columns themselves.
+        `SyntheticTable.write` wrote declare their columns themselves, and come back as a `SyntheticTable`, with what they
+        promise.
     target : str, optional
         Column that a model predicts.
     columns : collection of str, optional
@@ -123,7 +125,7 @@ def read(
         schema = schema.allowing(missing=True)
     table = admit(fitted, schema, name=_stem(path), source=f"Read from {path.name}.{note}")
     lost = lacking_in(table, schema.names)
-    return table if lost is None or not lost.any() else replace(table, source=f"{table.source} {_lacking(lost)}")
+    return as_told(table if lost is None or not lost.any() else replace(table, source=f"{table.source} {_lacking(lost)}"), path)
 
 
 def admit(columns: Columns, schema: Schema, *, name: str, source: str, missing: Literal["refuse", "drop"] = "refuse") -> Table:

@@ -194,6 +194,8 @@ class Schema:
         """Return the schema that `to_json` described."""
         if set(values) != {"columns"}:
             raise SchemaInvalid(f"a schema has the keys {sorted(values)}.", remedy="Give one key, `columns`.")
+        if not isinstance(values["columns"], list | tuple) or not all(isinstance(one, Mapping) for one in values["columns"]):
+            raise SchemaInvalid("the columns of a schema are no list of declarations.", remedy="Give a list of objects.")
         return cls(tuple(Column.from_json(column) for column in values["columns"]))
 
     def _with_role(self, role: str) -> tuple[str, ...]:

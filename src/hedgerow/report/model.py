@@ -5,6 +5,7 @@ Nothing here draws or formats. A study fills a `Report`; `page` and `console` sh
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Literal
@@ -159,8 +160,9 @@ class BarChart:
     @property
     def labels(self) -> tuple[str, ...]:
         """A name for each bin or level."""
-        between = zip(self.ends, self.ends[1:], strict=False)
-        return self.names if not self.ends else tuple(f"{low:g} to {high:g}" for low, high in between)
+        ends = [f"{end:g}" for end in self.ends]
+        between = itertools.pairwise(ends)
+        return self.names if not self.ends else tuple(low if low == high else f"{low} to {high}" for low, high in between)
 
 
 @dataclass(frozen=True)

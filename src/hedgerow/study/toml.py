@@ -54,14 +54,18 @@ def read_toml(raw: bytes | str, what: str = "the study") -> dict[str, Any]:
 
 
 def to_toml(values: Mapping[str, Any], prefix: str = "") -> str:
-    """Write nested mappings of plain values as TOML; None and empty sections are left out.
+    """Write nested mappings of plain values as TOML; None and empty sections are left out, but not a section's empty tables.
 
     Raises
     ------
     StudyInvalid (HR-101)
         A text has half of a surrogate pair, which is no character; or a list has None.
     """
-    plain = {key: value for key, value in values.items() if value is not None and not isinstance(value, Mapping)}
+    plain = {
+        key: value
+        for key, value in values.items()
+        if value is not None and (not isinstance(value, Mapping) or (prefix and not value))
+    }
     lines = [f"{_key(key)} = {_value(value)}" for key, value in plain.items()]
     for key, value in values.items():
         if isinstance(value, Mapping) and value:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
+    from hedgerow.data.synthetic_table import Provenance, SyntheticTable, provenance_of
+
     from .assessed import Quality
     from .closest import Closeness, closest, nearer_share
     from .codes import Codes
@@ -42,7 +44,6 @@ if TYPE_CHECKING:
     from .quality import QualityState, compared, measured_quality, quality, real_tables
     from .rap import pair_tables, rap
     from .synthesizer import Synthesizer
-    from .table import Provenance, SyntheticTable, provenance_of
     from .tan import class_trees, tan
     from .tstr import Utility, tstr
     from .tstr_at_parties import PartyScore, tstr_at_parties

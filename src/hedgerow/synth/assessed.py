@@ -116,7 +116,7 @@ class Quality:
             "correlation similarity, mean": _mean(correlation_similarity(r, s).ravel()),
         }
         beside = {**(self.utility.named() if self.utility else {}), **(self.closeness.named() if self.closeness else {})}
-        return {name: value for name, value in found.items() if not math.isnan(value)} | beside
+        return {name: value for name, value in (found | beside).items() if not math.isnan(value)}
 
     @cached_property
     def noise_cost(self) -> float:

@@ -25,7 +25,8 @@ Source   : distance to the closest record, Zhao et al. 2021 (CTAB-GAN); membersh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -40,7 +41,7 @@ from hedgerow.core.party import Party
 from hedgerow.core.question import local, minds_missing
 from hedgerow.core.whole import held
 from hedgerow.data import Column, Schema, Table, complete_cases
-from hedgerow.errors import SettingsInvalid
+from hedgerow.errors import SchemaInvalid, SettingsInvalid
 from hedgerow.privacy.shares import BudgetShares, Share
 from hedgerow.report import BarChart
 from hedgerow.stats.counts import tally
@@ -82,17 +83,24 @@ class Closeness:
 
     @property
     def area(self) -> float:
-        """The chance that a member is nearer to the made-up records than another, in one half where nobody can tell."""
-        return auc_of_counts(self.members, self.others)
+        """The chance that a member is nearer to the made-up records than another, in one half where nobody can tell.
+
+        NaN, as all other numbers, where all weights of one side are zero.
+        """
+        return math.nan if self._weightless else auc_of_counts(self.members, self.others)
 
     @property
     def advantage(self) -> float:
         """The largest difference of the two distribution functions: the best guess's true positives less its false ones."""
+        if self._weightless:
+            return math.nan
         p, q = (shares(np.maximum(counts, 0.0)) for counts in (self.members, self.others))
         return float(np.clip(np.max(np.cumsum(p) - np.cumsum(q), initial=0.0), 0.0, 1.0))
 
     def quantile(self, level: float) -> tuple[float, float]:
         """The interval's upper end below which this share of members, and of others, lie."""
+        if self._weightless:
+            return math.nan, math.nan
         found = []
         for counts in (self.members, self.others):
             up_to = np.cumsum(shares(np.maximum(counts, 0.0)))
@@ -121,7 +129,7 @@ class Closeness:
 
     def chart(self) -> BarChart:
         """Histograms of both kinds of records, as far as nearly all of them are."""
-        last = max(2, 1 + max(self.ends.index(end) for end in self.quantile(0.999)))
+        last = max(2, *(1 + self.ends.index(end) for end in self.quantile(0.999) if not math.isnan(end)), 0)
         parts = [
             (name, shares(np.maximum(side, 0.0))) for name, side in (("training", self.members), ("hold-out", self.others))
         ]
@@ -132,6 +140,14 @@ class Closeness:
             f"{noisy}Identical to a made-up record: {copies}. The attack's area is {self.area:.3f}, 0.5 where nobody can tell."
         )
         return BarChart("Distance to the closest made-up record", "distance", bars, ends=(0.0, *self.ends[1:last]), note=note)
+
+    @property
+    def _weightless(self) -> bool:
+        """Whether nothing was counted on one side, exactly."""
+        return any(
+            not sigma and not counts.any()
+            for counts, sigma in ((self.members, self.sigma_members), (self.others, self.sigma_others))
+        )
 
     def __repr__(self) -> str:
         near, far = self.quantile(0.5)
@@ -176,6 +192,8 @@ def closest(
     ------
     SettingsInvalid (HR-511)
         Ends do not rise to 1; there are no records.
+    MissingColumn (HR-403), SchemaInvalid (HR-409)
+        One of the three tables lacks a column, or declares other levels, or the same in another order.
     BudgetInvalid (HR-214), SlotFilled (HR-212), UnboundedSum (HR-210)
         See `quality`.
     """
@@ -186,6 +204,11 @@ def closest(
     if not len(made):
         raise SettingsInvalid("no made-up records.", remedy="Draw some: synthesizer.sample(1000).")
     widths = widths_of(federation.schema, made.schema)
+    schema = federation.schema
+    refuse_other_levels(schema, made.schema, "the made-up table")
+    refuse_other_levels(schema, holdout.schema, "the hold-out table", [name for name, _ in widths])
+    if isinstance(holdout, Table) and not len(holdout):
+        raise SettingsInvalid("no hold-out records.", remedy="Give records that nothing was made from.")
 
     def ask(whom: Federation) -> tuple[Array, float]:
         refuse_exact(whom, made, epsilon)
@@ -274,8 +297,15 @@ def nearer_share(made: Table, training: Table, holdout: Table, *, seed: int = 0)
     ----------
     seed : int
         Draws as many records from the larger of the two tables as the smaller one has: more records are nearer.
+
+    Raises
+    ------
+    SettingsInvalid (HR-511), MissingColumn (HR-403), SchemaInvalid (HR-409)
+        A table has no records, lacks a column, or declares other levels, or the same in another order.
     """
     widths = widths_of(training.schema, made.schema)
+    refuse_other_levels(training.schema, made.schema, "the made-up table")
+    refuse_other_levels(training.schema, holdout.schema, "the hold-out table", [name for name, _ in widths])
     size = min(len(training), len(holdout))
     if not size or not len(made):
         raise SettingsInvalid("a table has no records.", remedy="Give three tables with records.")
@@ -292,6 +322,23 @@ def widths_of(schema: Schema, made: Schema) -> Widths:
 def grid_of_values(table: Table, widths: Widths) -> Array:
     """Values of a table as numbers (n, f): codes of levels, NaN where a value is missing."""
     return np.stack([_with_nan(np.asarray(table[name]), width) for name, width in widths], -1)
+
+
+def refuse_other_levels(schema: Schema, other: Schema, who: str, names: Iterable[str] | None = None) -> None:
+    """Refuse a table whose columns are of another kind than the training records', or whose levels have other codes.
+
+    Raises
+    ------
+    MissingColumn (HR-403), SchemaInvalid (HR-409)
+    """
+    for name in other.names if names is None else names:
+        own, there = schema[name], other[name]
+        if not there.shape and (_width(own) > 0, own.levels) != (there.kind in ("number", "integer"), there.levels):
+            raise SchemaInvalid(
+                f"{name!r} of {who} is declared as {there.kind} with the levels {list(there.levels[:5])}, and with "
+                f"{own.kind} and {list(own.levels[:5])} by the training records: codes would be compared, not levels.",
+                remedy="Read it with the schema of the training records: Table.from_frame(frame, schema=...).",
+            )
 
 
 def refuse_ends(ends: Sequence[float]) -> tuple[float, ...]:

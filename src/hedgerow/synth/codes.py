@@ -61,6 +61,8 @@ class Codes:
         The column that others are made to explain; "" where there is none.
     heaviest : float or None
         Largest declared weight of a record, one where records have no weights; None where it is not declared.
+    points : tuple of tuple of float
+        Values of each column that have codes of their own; empty where no column has any.
     """
 
     columns: tuple[Column, ...]
@@ -68,6 +70,7 @@ class Codes:
     widths: tuple[Widths, ...]
     target: str = ""
     heaviest: float | None = 1.0
+    points: tuple[tuple[float, ...], ...] = ()
 
     @classmethod
     def of(
@@ -94,22 +97,24 @@ class Codes:
             Columns whose bins have equal widths of log(1 + value - low), as incomes need; others have equal widths.
         points : mapping from a column to values, optional
             Values that many records have exactly, known beforehand and not looked up: {"hours": [40], "gain": [0]}. Each has a
-            code of its own; inside a bin it would be spread over the bin's width.
+            code of its own; inside a bin it would be spread over the bin's width. A single value need not be in a list.
 
         Raises
         ------
         SettingsInvalid (HR-511)
-            `bins` is below 2 or above 4096; `log`, `points` or `target` names no column that it can; a point is out of range.
+            `bins` is below 2 or above 4096; `log`, `points` or `target` names no column that it can; a point is no value of its
+            column, or they are more than 4096.
         MissingColumn (HR-403), SchemaInvalid (HR-409)
-            No such column; none is left; a column without a declared range, or with a shape.
+            No such column; none is left; a column without a declared range, or with a shape; weights that may be below zero.
         """
         if not 2 <= bins <= MOST_CODES:
             raise SettingsInvalid(f"bins={bins!r} is outside [2, {MOST_CODES}].", remedy="16 is a good number of bins.")
         names = [c.name for c in schema if c.role not in NEVER] if columns is None else list(columns)
         chosen = tuple(schema[name] for name in schema.names if name in {schema[one].name for one in names})
         _refuse_uncodable(chosen)
+        _refuse_negative_weights(schema)
         log = (log,) if isinstance(log, str) else tuple(log)
-        points = dict(points or {})
+        points = {name: _listed(name, given) for name, given in (points or {}).items()}
         numbers = {column.name: column for column in chosen if column.kind in ("number", "integer")}
         for key, given in (("log", log), ("points", points)):
             if strange := sorted(set(given) - set(numbers)):
@@ -127,7 +132,8 @@ class Codes:
             _around(column, _cuts(column, bins, width), points.get(column.name, ()))
             for column, width in zip(chosen, widths, strict=True)
         )
-        return cls(chosen, cuts, widths, target or "", schema.heaviest)
+        own = tuple(points.get(column.name, ()) for column in chosen)
+        return cls(chosen, cuts, widths, target or "", schema.heaviest, own if any(own) else ())
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -164,6 +170,14 @@ class Codes:
         """First and last whole number in each bin of column `j`, an integer: a bin holds its upper end, and the first both."""
         ends = self.ends(j)
         return np.append(np.ceil(ends[0]), np.floor(ends[1:-1]) + 1), np.floor(ends[1:])
+
+    def alike(self, j: int) -> Array:
+        """Which codes of column `j` have about as many records as their neighbours: bins of numbers, but no points."""
+        found = np.full(self.sizes[j], self.columns[j].kind in ("number", "integer"))
+        found[len(self.cuts[j]) + 1 :] = False  # a missing value
+        if self.points:
+            found[np.searchsorted(self.cuts[j], self.points[j])] = False
+        return found
 
     def number(self, columns: Mapping[str, Any]) -> Array:
         """Return the codes of admitted columns: shape (n, f), int16; with leading axes as the columns have them."""
@@ -232,12 +246,23 @@ def _cuts(column: Column, bins: int, widths: Widths) -> tuple[float, ...]:
     if column.kind == "category":
         return tuple(np.arange(0.5, len(column.levels) - 1).tolist())
     low, high = cast(float, column.low), cast(float, column.high)  # declared: see `_refuse_uncodable`
-    return (cuts_of_whole_numbers if column.kind == "integer" else cut_points)(low, high, bins, widths)
+    if column.kind == "integer":
+        return cuts_of_whole_numbers(low, high, bins, widths)
+    return tuple(sorted(cut for cut in set(cut_points(low, high, bins, widths)) if low <= cut < high))  # of a constant none
+
+
+def _listed(name: str, points: Sequence[float]) -> tuple[float, ...]:
+    given = [points] if isinstance(points, str) or not np.iterable(points) else list(points)
+    if strange := [one for one in given if isinstance(one, bool | np.bool_) or not isinstance(one, int | float | np.number)]:
+        raise SettingsInvalid(f"points of {name!r}: {strange[:5]!r} are no numbers.", remedy="Give a list of numbers.")
+    if len(given) > MOST_CODES:
+        raise SettingsInvalid(f"points of {name!r}: {len(given)} of them.", remedy=f"Give no more than {MOST_CODES}.")
+    return tuple(math.inf if abs(one) >= 2**1000 else float(one) for one in given)
 
 
 def _around(column: Column, cuts: tuple[float, ...], points: Sequence[float]) -> tuple[float, ...]:
     """Cut points with further ones on both sides of each point, so that its bin holds nothing else."""
-    if not len(points):
+    if not len(points) or column.kind not in ("number", "integer"):
         return cuts
     low, high = cast(float, column.low), cast(float, column.high)
     whole = column.kind == "integer"
@@ -251,6 +276,15 @@ def _around(column: Column, cuts: tuple[float, ...], points: Sequence[float]) ->
     else:
         sides = {side for point in points for side in (float(np.nextafter(point, -math.inf)), float(point))} | set(cuts)
     return tuple(sorted(side for side in sides if low <= side < high))
+
+
+def _refuse_negative_weights(schema: Schema) -> None:
+    low = None if schema.weight is None else schema[schema.weight].low
+    if low is not None and low < 0:
+        raise SchemaInvalid(
+            f"weights in {schema.weight!r} may be as low as {low:g}, and shares of records have none below zero.",
+            remedy=f"Declare that they are not:  table.declare({schema.weight}=(0, {schema[cast(str, schema.weight)].high}))",
+        )
 
 
 def _refuse_uncodable(columns: tuple[Column, ...]) -> None:

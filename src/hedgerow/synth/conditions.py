@@ -75,10 +75,10 @@ def _codes_of(column: Column, wanted: Any) -> list[int]:
     levels = ("0", "1") if column.kind == "binary" else column.levels
     found = []
     for one in several:
-        spelt = str(int(one)) if isinstance(one, bool | int | float | np.number) and one == int(one) else str(one)
+        spelt = _spelt(one)
         if spelt not in levels:
             raise SettingsInvalid(
-                f"{column.name!r} = {one!r}: there is no such level.",
+                f"{column.name!r} = {one!r:.80}: there is no such level.",
                 remedy=suggestion(spelt, levels) or f"Levels: {levels[:8]}.",
             )
         found.append(levels.index(spelt))
@@ -87,14 +87,23 @@ def _codes_of(column: Column, wanted: Any) -> list[int]:
     return found
 
 
+def _spelt(one: Any) -> str:
+    """A level as it is spelt: of a whole number without a point."""
+    try:
+        whole = isinstance(one, int | float | np.number) and one == int(one)
+    except (TypeError, ValueError, OverflowError):  # no number of the line, or none that is finite
+        whole = False
+    return str(int(one)) if whole else str(one)
+
+
 def _range(column: Column, wanted: Any) -> tuple[float, float]:
     pair = isinstance(wanted, Sequence) and not isinstance(wanted, str)
     try:
         low, high = wanted if pair else (wanted, wanted)
         low, high = (float(end if end is not None else own) for end, own in ((low, column.low), (high, column.high)))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise SettingsInvalid(
-            f"{column.name!r} = {wanted!r} is no value or range.", remedy="Give a number, or a pair (low, high)."
+            f"{column.name!r} = {wanted!r:.80} is no value or range.", remedy="Give a number, or a pair (low, high)."
         ) from None
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
         raise SettingsInvalid(f"{column.name!r} from {low:g} to {high:g} is no range.", remedy="Give low <= high.")
@@ -114,7 +123,7 @@ def _parts(codes: Codes, j: int, low: float, high: float) -> Array:
         return (np.arange(len(ends) - 1) == at) * float(ends[0] <= low <= ends[-1])
     a, b = np.maximum(ends[:-1], low), np.minimum(ends[1:], high)
     inside = np.where(b > a, scale(np.maximum(b, ends[0])) - scale(np.clip(a, ends[0], None)), 0.0)
-    points = is_point(ends[:-1], ends[1:])
-    width = np.where(points, 1.0, scale(ends[1:]) - scale(ends[:-1]))
-    found: Array = np.where(points, (low <= ends[1:]) & (ends[1:] <= high), inside / width)
+    width = scale(ends[1:]) - scale(ends[:-1])
+    points = is_point(ends[:-1], ends[1:]) | (width <= 0)
+    found: Array = np.where(points, (low <= ends[1:]) & (ends[1:] <= high), inside / np.where(points, 1.0, width))
     return found

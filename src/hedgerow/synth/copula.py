@@ -47,6 +47,7 @@ from hedgerow.core.party import Party
 from hedgerow.core.question import local
 from hedgerow.core.whole import BITS, bound_in, held, whole
 from hedgerow.data import Schema, complete_cases, load
+from hedgerow.data.synthetic_table import Provenance
 from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy.shares import BudgetShares, Share
 from hedgerow.report import Outcome
@@ -58,8 +59,11 @@ from .codes import Codes, coded
 from .copula_draws import CopulaSynthesizer
 from .latent import correlations, hermite, onto_simplex, positive, scores_of, shares_of
 from .synthesizer import provenance
-from .table import Provenance
 
+UNASKED = (
+    "Products were never asked: the budget or the rounds ended before. Made-up records have each column as it is,"
+    " and nothing of how columns go together."
+)
 COUNTS = 0.5
 """Share of a budget for the histograms, where products are asked besides."""
 REACH = 1.0
@@ -100,7 +104,7 @@ class _Layout:
     sizes: tuple[int, ...]
     by: int | None
     classes: int
-    ordered: tuple[bool, ...]
+    alike: tuple[tuple[bool, ...], ...]
 
     @classmethod
     def of(cls, codes: Codes, by: str | None) -> _Layout:
@@ -110,9 +114,9 @@ class _Layout:
             raise SettingsInvalid(f"by={by!r} leaves no other column.", remedy="Name more columns.")
         if place is not None and codes.columns[place].kind not in ("category", "binary"):
             raise SettingsInvalid(f"by={by!r} is a number.", remedy="Name a category or a binary column.")
-        ordered = tuple(codes.columns[j].kind in ("number", "integer") and not codes.columns[j].optional for j in others)
+        alike = tuple(tuple(codes.alike(j).tolist()) for j in others)
         sizes = codes.sizes
-        return cls(tuple(sizes[j] for j in others), place, 1 if place is None else sizes[place], ordered)
+        return cls(tuple(sizes[j] for j in others), place, 1 if place is None else sizes[place], alike)
 
     @property
     def pairs(self) -> int:
@@ -324,8 +328,8 @@ def scores_of_state(state: CopulaState, layout: _Layout) -> Array:
 
 def shares_of_state(state: CopulaState, layout: _Layout) -> Array:
     """Shares of codes inside each class, shape (classes, sum of sizes)."""
-    parts = zip(layout.split(state.counts), layout.ordered, strict=True)
-    return np.concatenate([shares_of(part, float(state.noise[0]), ordered=ordered) for part, ordered in parts], axis=-1)
+    parts = zip(layout.split(state.counts), layout.alike, strict=True)
+    return np.concatenate([shares_of(part, float(state.noise[0]), alike=np.array(alike)) for part, alike in parts], axis=-1)
 
 
 def records_of_state(state: CopulaState, layout: _Layout) -> Array:
@@ -348,7 +352,8 @@ def synthesizer(settings: Mapping[str, Any], arrays: Mapping[str, Any], schema: 
     state = CopulaState(int(arrays["round"]), **made, reach=float(arrays["reach"]))
     shares, n = shares_of_state(state, layout), records_of_state(state, layout)
     kept = onto_simplex(n, 1.0 if not n.sum() > 0 else float(n.sum()))
-    R = np.stack([_correlation(state, k, float(n[k]), layout) for k in range(layout.classes)])
+    least = (codes.heaviest or 1.0) if state.noise.any() else 0.0
+    R = np.stack([_correlation(state, k, max(float(n[k]), least), layout) for k in range(layout.classes)])
     return CopulaSynthesizer(codes, about, layout.by, kept / kept.sum(), shares, R)
 
 
@@ -359,6 +364,8 @@ def outcome(federation: Federation, settings: Mapping[str, Any], state: CopulaSt
     made = synthesizer(settings, arrays_of(state), federation.schema, Provenance("a Gaussian copula"))
     names = [made.codes.names[j] for j in made.others]
     levels = [""] if made.by is None else [f", {settings['by']} {level}" for level in _levels(made.codes, made.by)]
+    if state.round < 2 and len(names) > 1:
+        return Outcome(arrays=arrays_of(state), notes=[UNASKED])
     tables = {
         "Correlations on the normal scale" + level: pandas.DataFrame(R, index=names, columns=names)
         for level, R in zip(levels, made.correlation, strict=True)
@@ -373,14 +380,13 @@ def _levels(codes: Codes, by: int) -> list[str]:
 
 
 def _correlation(state: CopulaState, k: int, n: float, layout: _Layout) -> Array:
-    """The correlation matrix of one class; ones on its diagonal alone until products were asked."""
+    """The correlation matrix of one class of weight `n`; ones on its diagonal alone until products were asked."""
     d = len(layout.sizes)
-    if state.round < 2:
+    if state.round < 2 or n <= 0:
         return np.eye(d)
     shares, scores = (layout.split(found[k]) for found in (shares_of_state(state, layout), scores_of_state(state, layout)))
     terms = np.stack([hermite(p, s) for p, s in zip(shares, scores, strict=True)])
     first, second = np.triu_indices(d, 1)
-    n = max(n, 1.0)
     return positive(correlations(state.products[k] / n, terms[first], terms[second], float(state.noise[1]) / n), d)
 
 

@@ -77,11 +77,12 @@ class CountedTables:
 def estimated(counts: Array, sigma: float) -> Array:
     """A table (codes,) or (codes, codes) without the noise that its form gives away: nearest to the counts, none below zero.
 
-    Of two columns first the noise goes that shrinkage of singular values removes (`tree.cleaned`).
+    Of two columns first the noise goes that shrinkage of singular values removes (`tree.cleaned`). A total below the standard
+    deviation of one cell is taken to be that, which is in the unit of weights as counts are.
     """
     if sigma <= 0:
         return counts
-    total = max(float(counts.sum()), 1.0)
+    total = max(float(counts.sum()), sigma)
     if counts.ndim == 2:
         counts = cleaned(counts, simplex(counts.sum(1), total), simplex(counts.sum(0), total), sigma)
     return simplex(counts, total)

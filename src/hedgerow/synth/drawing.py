@@ -12,7 +12,7 @@ from hedgerow.errors import SettingsInvalid
 
 from .conditions import Conditions
 from .descent import Branch, drawn, passed, rounded
-from .raking import FEWEST, OVER, Potentials, fitted_to_nodes, selected
+from .raking import FEWEST, OVER, Potentials, selected
 from .synthesizer import Synthesizer
 from .tree import ColumnTree
 
@@ -76,21 +76,22 @@ class TreeSynthesizer(Synthesizer):
     ) -> list[Array]:
         """Draw candidates under the conditions in each class, and select from them by weight."""
         expected = np.array([total for total, _ in found])
-        candidates, logs = [], []
+        per_record = OVER * rows / expected.sum()
+        candidates, logs, nodes = [], [], []
         for c, ((total, steps), tree) in enumerate(zip(found, self.trees, strict=True)):
-            many = max(FEWEST, int(OVER * rows * total / expected.sum())) if total > 0 else 0
+            many = max(FEWEST, int(per_record * total)) if total > 0 else 0
             codes = drawn(steps, many, len(self.codes.columns), rng)
             columns, weights = np.ascontiguousarray(codes.T), self.potentials[c].log_weights(codes)
-            if total > 0 and _whole_class(tree, evidence):
-                weights, _ = fitted_to_nodes(tree, columns, weights)
-            elif total > 0:
+            whole = _whole_class(tree, evidence)
+            if total > 0 and not whole:  # the mean weight of a whole class is one
                 expected[c] = total * np.exp(weights).mean()
+            nodes.append(tree.nodes if whole else ())
             candidates.append(columns)
             logs.append(weights)
         (of_each,) = rounded(expected[None], np.array([rows]), rng)
         return [
-            columns[:, selected(columns, weights, int(k), rng)].T
-            for columns, weights, k in zip(candidates, logs, of_each, strict=True)
+            columns[:, selected(columns, weights, int(k), rng, own)].T
+            for columns, weights, k, own in zip(candidates, logs, of_each, nodes, strict=True)
             if k
         ]
 

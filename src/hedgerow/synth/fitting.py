@@ -26,6 +26,8 @@ from .raking import FEWEST, FITTED, Potentials, raked
 from .tables import Clique, Tables
 from .tree import NEAR, ColumnTree, agreeing, cleaned, combined, shrunk, simplex, spanning
 
+EXACT = 1e-6
+"""Of the other's noise: what tables without any count as, beside tables with noise."""
 Score = Callable[[Array], float]
 """How strong an edge is, of the table of its two columns."""
 
@@ -60,6 +62,7 @@ def fitted(
     The tree has the edges with the largest sum of `score`, by default `information`.
 
     A target whose codes are the classes is no column of these tables: its node then is all its records at that code.
+    Where pairs were never asked, since a budget ended before, trees have no edges.
     """
     totals, nodes, clean = cleaned_tables(state, singles, pairs)
     edges = spanning({(i, j): sum(map(score, tables)) - NEAR * sum(totals) for (i, j), tables in clean.items()})
@@ -82,9 +85,10 @@ def cleaned_tables(
 ) -> tuple[list[float], list[list[Array]], dict[Clique, list[Array]]]:
     """Records of each class, nodes of each column in each class, and tables of pairs in each class, cleaned of noise."""
     one = singles.split(state.singles)
-    two = pairs.split(state.pairs) if pairs is not None else {}
-    exact = not (state.sigma_singles or state.sigma_pairs)
-    spread = (1.0, 1.0) if exact else (state.sigma_singles**2, state.sigma_pairs**2)
+    two = pairs.split(state.pairs) if pairs is not None and state.pairs.size else {}
+    largest = max(state.sigma_singles, state.sigma_pairs)
+    exact = not largest
+    spread = (1.0, 1.0) if exact else [max(sigma, EXACT * largest) ** 2 for sigma in (state.sigma_singles, state.sigma_pairs)]
     totals = class_totals(one, two, *spread)
     columns = [_column(j, np.array(totals), one, two, singles, *spread, exact=exact) for j in range(len(singles.sizes))]
     nodes = [list(own) for own in zip(*columns, strict=True)]

@@ -37,7 +37,7 @@ FARTHEST = 8.0
 """No score is further from zero."""
 
 
-def shares_of(counts: Array, sigma: float, *, ordered: bool) -> Array:
+def shares_of(counts: Array, sigma: float, *, alike: Array) -> Array:
     """Shares of codes from their counts (..., codes), which add up to 1; equal ones where nothing was counted.
 
     Parameters
@@ -45,13 +45,15 @@ def shares_of(counts: Array, sigma: float, *, ordered: bool) -> Array:
     sigma : float
         Standard deviation of the noise in each count. With it, counts are moved by one number for all and cut at zero, so that
         their total stays.
-    ordered : bool
-        Whether neighbouring codes are alike, as bins of a number are: then noise is smoothed first.
+    alike : array of shape (codes,), bool
+        Codes that have about as many records as their neighbours, as bins of a number have: their noise is smoothed first.
     """
     size = counts.shape[-1]
     flat = counts.reshape(-1, size).astype(float)
     if sigma > 0:
-        flat = np.stack([onto_simplex(smoothed(row, sigma) if ordered else row, max(row.sum(), 0.0)) for row in flat])
+        if alike.any():
+            flat[:, alike] = [smoothed(row, sigma) for row in flat[:, alike]]
+        flat = np.stack([onto_simplex(row, max(row.sum(), 0.0)) for row in flat])
     total = flat.sum(-1, keepdims=True)
     found: Array = np.where(total > 0, flat / np.where(total > 0, total, 1.0), 1 / size)
     return found.reshape(counts.shape)

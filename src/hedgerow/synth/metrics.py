@@ -65,16 +65,19 @@ def tv_complement(real: Any, made: Any) -> float:
 def tv_of_counts(real: Any, made: Any) -> float:
     """The TV complement of two tables of counts of equal shape: of levels, or of pairs of levels.
 
-    Counts with noise may be negative; what would be below zero is zero.
+    Counts with noise may be negative; what would be below zero is zero. NaN where one of the tables holds nothing at all.
     """
     p, q = shares(real), shares(made)
-    return float(max(0.0, 1 - np.abs(p - q).sum() / 2))
+    return float(max(0.0, 1 - np.abs(p - q).sum() / 2)) if p.any() and q.any() else math.nan
 
 
 def ks_of_counts(real: Any, made: Any) -> float:
-    """The KS complement of counts (k,) of ordered bins: at least that of the values, as nothing inside a bin is looked at."""
-    F, G = np.cumsum(shares(real)), np.cumsum(shares(made))
-    return float(max(0.0, 1 - np.abs(F - G)[:-1].max(initial=0.0)))
+    """The KS complement of counts (k,) of ordered bins: at least that of the values, as nothing inside a bin is looked at.
+
+    NaN where there are no counts on one side.
+    """
+    p, q = shares(real), shares(made)
+    return float(max(0.0, 1 - np.abs(np.cumsum(p - q))[:-1].max(initial=0.0))) if p.any() and q.any() else math.nan
 
 
 def correlation_similarity(real: Any, made: Any) -> Array:
@@ -108,9 +111,10 @@ def auc_of_counts(nearer: Any, farther: Any) -> float:
 
 
 def shares(counts: Any) -> Array:
-    """Counts as parts of their total, which is taken as one at least."""
+    """Counts, or sums of weights in any unit, as parts of their total; zeros where that is not above zero."""
     found = np.asarray(counts, float)
-    return np.asarray(found / max(float(found.sum()), 1.0))
+    total = float(found.sum())
+    return found / total if total > 0 else np.zeros_like(found)
 
 
 def level_table(codes: Array, place: int, sizes: Sequence[int]) -> Array:

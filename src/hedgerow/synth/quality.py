@@ -20,7 +20,7 @@ Releases : both, once. State : none at the parties. Unit : record.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,8 @@ from hedgerow.core.declaration import Case, Key, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.mechanism import Position
 from hedgerow.data import Schema, Table, complete_cases, load, read
+from hedgerow.data.synthetic_files import declared_by
+from hedgerow.data.synthetic_table import SyntheticTable
 from hedgerow.display import displayed
 from hedgerow.errors import BudgetInvalid, SettingsInvalid
 from hedgerow.privacy.shares import BudgetShares, Share
@@ -40,8 +42,7 @@ from .assessed import NUMBERS, Quality
 from .codes import Codes, coded
 from .counted import CountedTables, counted, of_sums
 from .metrics import ks_complement
-from .synthesizer import Synthesizer, provenance
-from .table import Provenance, SyntheticTable, provenance_of
+from .synthesizer import MIXED, Synthesizer, provenance
 from .tables import Tables, pairs, singles
 from .tstr import refuse_other_columns, tstr
 
@@ -88,15 +89,11 @@ def made_records(schema: Schema, settings: Mapping[str, Any]) -> Table:
 
 def written(path: Path, schema: Schema) -> Table:
     """Records of a file, with what its metadata say of them where there are any: what was promised stays promised."""
-    try:
-        about = provenance_of(path)
-    except SettingsInvalid:
-        return replace(read(path, schema=schema), name="made-up", source=f"Made-up records of {path.name}.")
-    names = [name for name in Schema.from_json(about["schema"]).names if name in schema]
+    own = declared_by(path)
+    names = schema.names if own is None else [name for name in own.names if name in schema]
     table = read(path, schema=schema.select(names))
-    promised = Provenance(**{item.name: about[item.name] for item in fields(Provenance) if item.name in about})
-    source = f"Made-up records of {path.name}. {promised.privacy}".strip()
-    return SyntheticTable(table.columns, table.schema, name="made-up", source=source, provenance=promised)
+    promised = table.provenance.privacy if isinstance(table, SyntheticTable) else ""
+    return replace(table, name="made-up", source=f"Made-up records of {path.name}. {promised}".strip())
 
 
 @program(
@@ -305,6 +302,8 @@ def quality_of(schema: Schema, settings: Mapping[str, Any], state: QualityState,
     real = of_sums(layouts)
     said = "The real side is sums over the parties, which are a release of their records."
     source = f"{said} {_noise_sentence(real) or 'They are exact: nothing protects them.'}"
+    if not real.noisy and not state.ones.any():
+        source += " All weights are zero, so that there is nothing to compare with."
     return Quality(fine, coarse, real, counted(made, fine, coarse, real.counts), source)
 
 
@@ -331,9 +330,9 @@ def refuse_exact(federation: Federation, made: Table, epsilon: float | None) -> 
     if epsilon is not None or federation.protection.noisy:
         return
     own = made.provenance.epsilon if isinstance(made, SyntheticTable) else None
-    asked = provenance(federation, "").epsilon if len(federation.ledger) else None
-    spent = asked if asked is not None and asked > 0 else None
-    if own is None and spent is None and federation.ledger.limit is None:
+    asked = provenance(federation, "") if len(federation.ledger) else None
+    spent = asked is not None and (asked.unit == MIXED or bool(asked.epsilon))
+    if own is None and not spent and federation.ledger.limit is None:
         return
     whose = f"the made-up records promise epsilon={own:.4g}" if own is not None else "the ledger promises a finite epsilon"
     raise BudgetInvalid(

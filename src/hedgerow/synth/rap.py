@@ -40,6 +40,7 @@ from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.mechanism import Position
 from hedgerow.data import Schema, load
+from hedgerow.data.synthetic_table import Provenance
 from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy.shares import BudgetShares
 from hedgerow.report import Outcome
@@ -49,7 +50,6 @@ from .fitting import cleaned_tables
 from .measured import TablesState, measure
 from .mixture import MixtureSynthesizer, fitted
 from .synthesizer import provenance
-from .table import Provenance
 from .tables import Tables, pairs, singles
 from .tan import codes_of
 
@@ -82,7 +82,7 @@ def class_column(codes: Codes) -> int:
     synthesizer=lambda settings, arrays, schema, about: drawn_from(settings, arrays, schema, about),
     case=lambda: Case(
         load("fair").take(range(200)),
-        {"bins": 4, "columns": ["age", "occupation", "religious", "children"], "components": 5, "steps": 20},
+        {"bins": 4, "points": {"age": [22]}, "columns": ["age", "occupation", "religious"], "components": 5, "steps": 20},
     ),
 )
 def pair_tables(

@@ -11,12 +11,17 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
-from hedgerow.errors import SettingsInvalid
+from hedgerow.data.synthetic_table import Provenance, SyntheticTable
+from hedgerow.errors import MixedUnits, SettingsInvalid
 from hedgerow.privacy.statement import statement
 
 from .codes import Codes
 from .conditions import Conditions
-from .table import Provenance, SyntheticTable
+
+MIXED = "mixed"
+"""The unit of what was asked in several units, for none of which there is an epsilon."""
+
+CONTINUED = "Training was continued from a given state, whose sums this ledger may not hold: no privacy is claimed."
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +58,10 @@ class Synthesizer(ABC):
         Raises
         ------
         SettingsInvalid (HR-511), MissingColumn (HR-403)
-            `rows` is below one; a condition names what there is not, or has no probability at all.
+            `rows` is below one, `seed` below zero; a condition names what there is not, or has no probability at all.
         """
-        if not isinstance(rows, int | np.integer) or rows < 1:
-            raise SettingsInvalid(f"rows={rows!r}.", remedy="Give a whole number above zero.")
+        refuse_undrawable(rows, seed)
+        seed = None if seed is None else int(seed)
         rng = np.random.default_rng(seed)
         conditions = Conditions.of(self.codes, where)
         columns = self.records(int(rows), conditions, rng)
@@ -72,9 +77,37 @@ class Synthesizer(ABC):
         return self.codes.values(drawn, rng, conditions.within)
 
 
-def provenance(federation: Federation, method: str, *, delta: float | None = None) -> Provenance:
-    """What is true of a table that is made now: everything that the federation's ledger holds is in it."""
-    said = statement(federation.ledger, {"party": federation.size, "record": 0, "person": 0}, delta=delta)
+def refuse_undrawable(rows: int, seed: int | None) -> None:
+    """Refuse numbers by which no records can be drawn.
+
+    Raises
+    ------
+    SettingsInvalid (HR-511)
+    """
+    if not isinstance(rows, int | np.integer) or rows < 1:
+        raise SettingsInvalid(f"rows={rows!r}.", remedy="Give a whole number above zero.")
+    if seed is not None and (not isinstance(seed, int | np.integer) or seed < 0):
+        raise SettingsInvalid(f"seed={seed!r}.", remedy="Give a whole number, zero or more; or none, to draw anew each time.")
+
+
+def provenance(federation: Federation, method: str, *, delta: float | None = None, continued: bool = False) -> Provenance:
+    """What is true of a table that is made now: everything that the federation's ledger holds is in it.
+
+    Where the ledger holds questions of several units, none of them has an epsilon; the table is still a table.
+
+    Parameters
+    ----------
+    continued : bool
+        It began from a state that was given, which may hold sums that this ledger does not: then no epsilon is claimed.
+    """
+    if continued:
+        return Provenance(method, privacy=CONTINUED)
+    try:
+        said = statement(federation.ledger, {"party": federation.size, "record": 0, "person": 0}, delta=delta)
+    except MixedUnits:
+        units = sorted({entry.unit for entry in (*federation.ledger.others, *federation.ledger.entries) if entry.unit})
+        sentence = f"No epsilon is claimed: of the questions in the ledger some are bounded per {', some per '.join(units)}."
+        return Provenance(method, unit=MIXED, privacy=sentence)
     private = said.private and np.isfinite(said.epsilon)
     return Provenance(method, said.epsilon if private else None, said.delta if private else None, said.unit, said.sentence)
 

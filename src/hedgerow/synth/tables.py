@@ -73,8 +73,8 @@ class Tables:
 
     def split(self, flat: Array) -> dict[Clique, Array]:
         """The tables in a flat array (size,), by their columns, each of shape (classes, codes, ...)."""
-        ends = np.cumsum([prod(shape) for shape in self.shapes])[:-1]
-        parts = np.split(np.asarray(flat), ends)
+        ends = np.cumsum([prod(shape) for shape in self.shapes])
+        parts = np.split(np.asarray(flat), ends)[: len(ends)]  # of no tables none
         return {clique: part.reshape(shape) for clique, part, shape in zip(self.cliques, parts, self.shapes, strict=True)}
 
     def bound(self, federation: Federation, heaviest: float | None) -> Bound | None:

@@ -31,6 +31,7 @@ from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.mechanism import Position
 from hedgerow.data import Schema, load
+from hedgerow.data.synthetic_table import Provenance
 from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy.shares import BudgetShares
 from hedgerow.report import Outcome
@@ -41,10 +42,13 @@ from .fitting import Score, fitted, from_arrays, information, to_arrays
 from .measured import TablesState, measure
 from .quality import pictured
 from .synthesizer import provenance
-from .table import Provenance
 from .tables import Tables, pairs, singles
 
 METHOD = "a tree of columns inside each class"
+UNASKED = (
+    "Tables of pairs were never asked: the budget or the rounds ended before. Made-up records have each column"
+    " as it is in its class, and nothing of how columns go together besides."
+)
 CODED = ("columns", "target", "bins", "log", "points")
 """Settings of `Codes.of`."""
 
@@ -225,12 +229,14 @@ def shown(
     ]
     edges = pandas.DataFrame(rows, columns=["column", "joined with", "mutual information in nats"])
     sizes = {"records": total, "noise per cell of one column": state.sigma_singles}
+    unasked = twos is not None and bool(twos.cliques) and not state.pairs.size
+    twos = twos if state.pairs.size else None
     pairs_too = {"noise per cell of two columns": state.sigma_pairs} if twos is not None else {}
     found = Outcome(
         metrics={**sizes, **pairs_too},
         tables={"Edges of the tree": edges} if rows else {},
         arrays=to_arrays(trees, potentials),
-        notes=["Sizes and edges are those of the tables that were released, their noise included."],
+        notes=["Sizes and edges are those of the tables that were released, their noise included."] + [UNASKED] * unasked,
     )
     made = TreeSynthesizer(codes, Provenance(METHOD), trees, potentials)
     asked = [(ones, state.singles, state.sigma_singles)]

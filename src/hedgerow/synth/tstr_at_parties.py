@@ -59,7 +59,7 @@ class PartyScore:
     @property
     def noise(self) -> float:
         """Standard deviation of the accuracy that noise alone causes, about."""
-        return self.sigma * math.sqrt(1 + self.accuracy**2) / self.records
+        return self.sigma * math.sqrt(1 + self.accuracy**2) / self.records if self.sigma else 0.0
 
 
 def tstr_at_parties(
@@ -113,8 +113,8 @@ def tstr_at_parties(
     bound = None if codes.heaviest is None else ball(handle, 2, codes.heaviest)
     sigma = deviation(handle, bound, 2)
     hits, total = handle.sum(partial(prediction_hits, sizes=codes.sizes, target=at), weights, bound=bound)
-    n = max(float(total), 1.0)
-    return PartyScore(float(np.clip(hits / n, 0.0, 1.0)), n, sigma)
+    n = max(float(total), (codes.heaviest or 0.0) if sigma else 0.0)  # with noise as many as one record at least
+    return PartyScore(float(np.clip(hits / n, 0.0, 1.0)) if n > 0 else math.nan, n, sigma)
 
 
 @minds_missing

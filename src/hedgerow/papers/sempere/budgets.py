@@ -93,11 +93,12 @@ def alike(real: Array, made: Array, tables: Tables) -> tuple[float, float]:
 
 
 def trials_of(settings: Mapping[str, Any]) -> list[RecordTrial]:
-    """Every trial of a run, in order; without noise a way is tried once."""
+    """Every trial of a run, in order; without noise a way is tried once, and so is one that takes no epsilon."""
     found = []
     for way in ways_named(settings["ways"]):
-        found += [RecordTrial(way, epsilon, i) for epsilon in settings["epsilons"] for i in range(settings["repeats"])]
-        found += [RecordTrial(way, math.inf, 0)] * bool(settings["exact"])
+        if way.private:
+            found += [RecordTrial(way, epsilon, i) for epsilon in settings["epsilons"] for i in range(settings["repeats"])]
+        found += [RecordTrial(way, math.inf, 0)] * bool(settings["exact"] or not way.private)
     return found
 
 
@@ -131,6 +132,7 @@ def synthesizer_trials(
     bins: int | None = None,
     fine_bins: int = 64,
     log: list[str] | None = None,
+    points: dict[str, list[float]] | None = None,
     delta: float = 1e-5,
     exact: bool = False,
     test: Table | None = None,
@@ -157,6 +159,8 @@ def synthesizer_trials(
         Bins of a number, of ways that have histograms of single columns alone.
     log : list of str, optional
         Columns whose bins have equal widths on a logarithmic scale.
+    points : dict of lists, optional
+        Values of a number that many records have exactly, known beforehand: each has a code of its own.
     delta : float
         Of every budget.
     exact : bool
@@ -176,8 +180,8 @@ def synthesizer_trials(
     if min(repeats, rows) < 1 or not epsilons or min(epsilons) <= 0:
         raise SettingsInvalid(f"{epsilons=}, {repeats=}, {rows=}.", remedy="Epsilons are above zero, and numbers one or more.")
     todo = trials_of(settings)
-    codes = Codes.of(federation.schema, target=target, bins=bins or COMPARED, log=log or ())
-    shared = {"target": codes.target, "bins": bins, "fine_bins": fine_bins, "log": log or []}
+    codes = Codes.of(federation.schema, target=target, bins=bins or COMPARED, log=log or (), points=points)
+    shared = {"target": codes.target, "bins": bins, "fine_bins": fine_bins, "log": log or [], "points": points}
     if len(codes.names) < 2:
         raise SettingsInvalid("one column has no pairs.", remedy="Give a table of two columns or more.")
     federation = complete_cases(federation, [column.name for column in codes.columns if not column.optional])

@@ -42,6 +42,11 @@ class SynthesizerWay:
     epochs: str = ""
     fine: bool = False
 
+    @property
+    def private(self) -> bool:
+        """Whether its program takes an epsilon."""
+        return "epsilon" in keys_of(PROGRAMS[self.program]).model_fields
+
     def at(self, effort: float) -> SynthesizerWay:
         """The same way with a share of its epochs, one at least."""
         if not self.epochs:

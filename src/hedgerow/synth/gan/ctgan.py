@@ -33,6 +33,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.data import Schema, complete_cases
+from hedgerow.data.synthetic_table import Provenance
 from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
 from hedgerow.learn.settings import Weighting
@@ -40,14 +41,12 @@ from hedgerow.learn.training import mean_of, weighting_of
 from hedgerow.report import Outcome
 
 from ..conditions import Conditions
-from ..synthesizer import provenance
-from ..table import Provenance
 from .adversarial import GanPlan, train_gan
 from .encoding import RowEncoding
 from .made import NetworkSynthesizer
 from .modes import Modes, asked_counts, level_counts_of, modes_of, modes_table
 from .networks import HIDDEN, NOISE, Critic, Generator, activated, begun, filled, mask_of
-from .settings import above, complete, encoding_of, refuse_counts, tiny
+from .settings import above, encoding_of, refuse_counts, tiny, to_its_end
 
 BATCH = 512
 """Records that batch normalisation sees together when they are drawn."""
@@ -255,13 +254,12 @@ def ctgan(federation: Federation, **settings: Any) -> Ctgan:
     Parameters
     ----------
     **settings
-        As `ctgan_rounds`.
+        As `ctgan_rounds`. With `start` no epsilon is claimed: its state may hold sums that this ledger does not.
 
     Returns
     -------
     Ctgan
         With `sample(1000, where={"sex": "Female"})`.
     """
-    *_, state = ctgan_rounds(federation, **settings)
-    full = complete(ctgan_rounds, settings)
-    return synthesizer(full, arrays_of(state), federation.schema, provenance(federation, "CTGAN"))
+    state, full, about = to_its_end(ctgan_rounds, federation, settings, "CTGAN")
+    return synthesizer(full, arrays_of(state), federation.schema, about)

@@ -1,6 +1,6 @@
 """DP-CTGAN: CTGAN with a guarantee for each record, whose critic sees records by noisy sums alone.
 
-    h        <- counts of bins and levels + noise                                          sum, once, a fifth of the budget
+    h        <- counts of bins and levels + noise                                          sum, once, a fifth of mu squared
     for t = 1, 2, ...:
         c      <- the next column with levels, in turn; m_i the level of record i there    public
         G      <- sum over sampled records  a_i grad log(1 + exp(-C(x_i, m_i))), clipped, + noise         sum
@@ -29,21 +29,20 @@ from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.core.mechanism import Position
 from hedgerow.data import Schema, complete_cases
+from hedgerow.data.synthetic_table import Provenance
 from hedgerow.display import displayed
 from hedgerow.learn.records.clipped import clipped_sum
 from hedgerow.learn.records.clipping import Clipping
 from hedgerow.learn.records.dpsgd import GradientStep, protected, unclipped
 from hedgerow.report import Outcome
 
-from ..synthesizer import provenance
-from ..table import Provenance
 from .adversarial import level_loss
 from .ctgan import Ctgan
 from .encoding import RowEncoding
 from .modes import Modes, found_behind_noise, level_counts_of, modes_of, modes_table
 from .networks import HIDDEN, NOISE, Generator, activated, begun, filled, mask_of
 from .private import PrivateNetwork, as_setting, critic_of, network_gradients, planned, refuse_packs, rows_of, shares_of
-from .settings import above, complete, encoding_of, tiny
+from .settings import above, encoding_of, tiny, to_its_end
 
 
 @displayed
@@ -109,7 +108,8 @@ def dp_ctgan_rounds(
     batch_size : float
         What a sum of gradients is divided by: public, such as the expected number of records in a step.
     epsilon, delta : float, optional
-        A budget for everything; without it the channel's noise is used.
+        A budget for everything: a fifth of mu squared for counts, all that is left for gradients. Without it the channel's
+        noise is used.
     noise_at : {"server", "shares", "party"}
         Who adds the noise of that budget.
     least : int
@@ -276,14 +276,12 @@ def dp_ctgan(federation: Federation, **settings: Any) -> Ctgan:
     Parameters
     ----------
     **settings
-        As `dp_ctgan_rounds`.
+        As `dp_ctgan_rounds`. With `start` no epsilon is claimed: its state may hold sums that this ledger does not.
 
     Returns
     -------
     Ctgan
         With `sample(1000, where={"sex": "Female"})`.
     """
-    *_, state = dp_ctgan_rounds(federation, **settings)
-    full = complete(dp_ctgan_rounds, settings)
-    about = provenance(federation, "DP-CTGAN", delta=full["delta"])
+    state, full, about = to_its_end(dp_ctgan_rounds, federation, settings, "DP-CTGAN")
     return synthesizer(full, arrays_of(state), federation.schema, about)

@@ -1,6 +1,6 @@
 """DP-TVAE: an auto-encoder of records with a guarantee for each record, by DP-SGD.
 
-    h    <- counts of bins and levels + noise                                            sum, once, a fifth of the budget
+    h    <- counts of bins and levels + noise                                            sum, once, a fifth of mu squared
     for t = 1, 2, ...:
         e      ~ N(0, 1 / 4 I), drawn by the server; b <- b + e                          added to the bias of mu
         G      <- sum over sampled records  grad (-log p(x_i; decoder(z_i)) + |z_i|^2 / 2), clipped, + noise;  z_i = mu(x_i) + e
@@ -30,20 +30,19 @@ from hedgerow.core.declaration import program
 from hedgerow.core.federation import Federation
 from hedgerow.core.mechanism import Position
 from hedgerow.data import Schema, complete_cases
+from hedgerow.data.synthetic_table import Provenance
 from hedgerow.display import displayed
 from hedgerow.learn.records.clipping import Clipping
 from hedgerow.learn.records.dpsgd import GradientStep, protected, unclipped
 from hedgerow.report import Outcome
 
 from ..conditions import Conditions
-from ..synthesizer import provenance
-from ..table import Provenance
 from .encoding import RowEncoding
 from .made import NetworkSynthesizer
 from .modes import Modes, found_behind_noise, modes_of, modes_table
 from .networks import begun, filled, gumbel, mask_of
 from .private import DELTA, PlainAutoencoder, PrivateNetwork, as_setting, network_gradients, planned, rows_of
-from .settings import above, complete, encoding_of, tiny
+from .settings import above, encoding_of, tiny, to_its_end
 
 SPREAD = 0.5
 """Deviation of z given a record."""
@@ -150,7 +149,8 @@ def dp_tvae_rounds(
     batch_size : float
         What a sum of gradients is divided by: public, such as the expected number of records in a step.
     epsilon, delta : float, optional
-        A budget for everything; without it the channel's noise is used.
+        A budget for everything: a fifth of mu squared for counts, all that is left for gradients. Without it the channel's
+        noise is used.
     noise_at : {"server", "shares", "party"}
         Who adds the noise of that budget.
     least : int
@@ -247,14 +247,12 @@ def dp_tvae(federation: Federation, **settings: Any) -> DpTvae:
     Parameters
     ----------
     **settings
-        As `dp_tvae_rounds`.
+        As `dp_tvae_rounds`. With `start` no epsilon is claimed: its state may hold sums that this ledger does not.
 
     Returns
     -------
     DpTvae
         With `sample(1000, where={"sex": "Female"})`.
     """
-    *_, state = dp_tvae_rounds(federation, **settings)
-    full = complete(dp_tvae_rounds, settings)
-    about = provenance(federation, "DP-TVAE", delta=full["delta"])
+    state, full, about = to_its_end(dp_tvae_rounds, federation, settings, "DP-TVAE")
     return synthesizer(full, arrays_of(state), federation.schema, about)

@@ -5,7 +5,8 @@
                            of K modes; those below a weight of .005 are dropped
     "equal"     K modes of equal widths over the declared range                                      asks nothing
 
-Bins count as their middles, and no deviation is below half of a bin, since inside bins nothing is known.
+Bins count as their middles, and no deviation is below half of a bin, since inside bins nothing is known. A number that is
+declared to be constant has no bins and takes equal modes; no deviation is below `TINY` times the scale of the range.
 
 Releases : the counts, one number for each bin and level, at most once.
 Unit     : record. A record lies in one cell of each column: l2 sqrt(f), l1 f, times its largest weight.
@@ -43,6 +44,8 @@ LEAST = 0.005
 """Weight of a mode, below which it is dropped."""
 SHARE = 1 / 6
 """Deviation of a public mode over its width: alpha is 3/4 at its ends."""
+TINY = 1e-12
+"""Deviation of a mode over the largest number of the range, at least: a declared range may be a single number."""
 
 
 @local(additive=True, stackable=True, holds=True)
@@ -97,7 +100,7 @@ def modes_of(encoding: RowEncoding, counts: Array | None) -> Array:
         column = encoding.codes.columns[block.column]
         low, high = cast(float, column.low), cast(float, column.high)
         found[block.mode] = equal_modes(low, high, encoding.n_modes)
-        if tables is not None:
+        if tables is not None and high > low:
             ends = encoding.codes.ends(block.column)
             h = np.maximum(tables[block.column][: len(ends) - 1], 0.0)
             if h.sum() > 0:
@@ -107,9 +110,14 @@ def modes_of(encoding: RowEncoding, counts: Array | None) -> Array:
 
 def equal_modes(low: float, high: float, n_modes: int) -> Array:
     """Modes of equal widths over a range."""
-    width = max(high - low, np.finfo(float).tiny) / n_modes
+    width = max(high - low, floor_of(low, high) / SHARE * n_modes) / n_modes
     middles = low + width * (np.arange(n_modes) + 0.5)
     return np.column_stack([np.full(n_modes, 1 / n_modes), middles, np.full(n_modes, SHARE * width)])
+
+
+def floor_of(low: float, high: float) -> float:
+    """The least deviation of a mode in this range."""
+    return TINY * (max(abs(low), abs(high)) or 1.0)
 
 
 def mixture(ends: Array, counts: Array, n_modes: int) -> Array:
@@ -118,14 +126,16 @@ def mixture(ends: Array, counts: Array, n_modes: int) -> Array:
     below = (np.cumsum(counts) - counts / 2) / counts.sum()
     mean = np.interp((np.arange(n_modes) + 0.5) / n_modes, below, middles)
     spread = np.sqrt(np.average((middles - np.average(middles, weights=counts)) ** 2, weights=counts))
+    least = floor_of(ends[0], ends[-1])
     weight, deviation = np.full(n_modes, 1 / n_modes), np.maximum(spread / n_modes, np.interp(mean, middles, widths) / 2)
+    deviation = np.maximum(deviation, least)
     for _ in range(ROUNDS):
         z = (middles[:, None] - mean) / deviation
         r = special.softmax(np.log(weight) - np.log(deviation) - 0.5 * z * z, axis=1) * counts[:, None]
         share = np.maximum(r.sum(0), 1e-9)
         mean = (r * middles[:, None]).sum(0) / share
         variance = (r * (middles[:, None] - mean) ** 2).sum(0) / share
-        deviation = np.maximum(np.sqrt(variance), np.interp(mean, middles, widths) / 2)
+        deviation = np.maximum(np.sqrt(variance), np.maximum(np.interp(mean, middles, widths) / 2, least))
         weight = share / share.sum()
     weight = np.where(weight < min(LEAST, weight.max()), 0.0, weight)
     return np.column_stack([weight / weight.sum(), mean, deviation])

@@ -18,6 +18,7 @@ Source   : Abadi et al., CCS 2016, Algorithm 1.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -29,7 +30,7 @@ from torch import Tensor, nn
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bounds
-from hedgerow.core.events import Sampling
+from hedgerow.core.events import Charge, Sampling
 from hedgerow.core.federation import Federation
 from hedgerow.core.ledger import grouped
 from hedgerow.core.mechanism import Position
@@ -45,15 +46,15 @@ from hedgerow.learn.records.exact.sums import Exact, exact_sum
 from hedgerow.learn.records.exact.trace import traced
 from hedgerow.learn.records.trained import Trained
 from hedgerow.learn.rowwise import kernels as rows
-from hedgerow.privacy.accounting import calibrate
+from hedgerow.privacy.accounting import least_noise
 from hedgerow.privacy.mechanisms import Gaussian
-from hedgerow.privacy.shares import BudgetShares, Share
+from hedgerow.privacy.shares import ROOT, UP, BudgetShares, Share
 
 from .encoding import RowEncoding
 from .tvae import reconstruction
 
 COUNTS = 0.2
-"""Part of epsilon and delta for the counts of bins and levels."""
+"""Part of the budget, as mu squared, for the counts of bins and levels."""
 RARE = 0.05
 """Part of all records, below which levels are balanced no further."""
 DELTA = 0.3
@@ -271,35 +272,39 @@ def planned(
     least: int,
     begins: bool,
 ) -> tuple[Federation, Federation]:
-    """The federation as counts are asked, and as gradients are: a fifth of epsilon and delta, and the rest.
+    """The federation as counts are asked, and as gradients are.
 
-    Parts add up by basic composition; what is charged is the ledger's own composition, which is no more.
+    Counts take a fifth of the budget's mu squared; gradients take the least noise with which everything together, by the
+    tightest accountant, stays within the budget.
 
     Raises
     ------
     BudgetInvalid (HR-214), SlotFilled (HR-212), BudgetExhausted (HR-213)
         Before any party is asked.
     """
+    plan = BudgetShares(epsilon, delta, noise_at, least)
     if epsilon is None:
-        BudgetShares(None, delta)
         return federation, federation
     if not delta:
         raise BudgetInvalid(f"epsilon={epsilon:g} without a delta.", remedy="Give delta=1e-5: gradients take Gaussian noise.")
-    part = COUNTS if counts else 0.0
-    BudgetShares(epsilon, delta, noise_at, least).handles(federation, {"all": Share(1.0)}, begins=False)  # for its refusals
-    multiplier = calibrate(epsilon * (1 - part), delta * (1 - part), rounds=rounds, rate=sampling_rate, sampling="records")
-    noise = Gaussian(multiplier, noise_at, least)
-    first = federation
-    events = [(Sampling("records", sampling_rate), (noise.event(Clipping.of(1.0).bound),))] * rounds
-    if counts:
-        own = BudgetShares(epsilon * part, delta * part, noise_at, least)
-        first = own.handles(federation, {"counts": Share(1.0)}, begins=False)["counts"]
-        events += [(Sampling(), (own.noise(Share(1.0)).event(Clipping.of(1.0).bound),))]
-    limit, ledger = federation.ledger.limit, federation.ledger
-    begins = begins and limit is not None and limit.unit == "record"
-    if begins and not limit.admits([*grouped([*ledger.others, *ledger.entries], "record"), *events]):
-        raise BudgetExhausted(
-            f"{rounds} rounds at epsilon={epsilon:g}, delta={delta:g} exceed what is left of the budget of {limit}.",
-            remedy="Give a smaller epsilon, at the budget's delta.",
-        )
-    return first, federation.protect(mechanism=noise)
+    plan.handles(federation, {"all": Share(1.0)}, begins=False)  # for its refusals
+    bound = Clipping.of(1.0).bound
+    for_counts = plan.noise(Share(COUNTS))
+    asked_once = Counter({(Sampling(), (for_counts.event(bound),)): 1} if counts else {})
+
+    def charges(multiplier: float) -> Counter[Charge]:
+        event = Gaussian(multiplier, noise_at, least).event(bound)
+        return asked_once + Counter({(Sampling("records", sampling_rate), (event,)): rounds})
+
+    multiplier = UP * least_noise(charges, epsilon - ROOT, delta)
+    ledger, limit = federation.ledger, federation.ledger.limit
+    if begins and limit is not None and limit.unit == "record":
+        before = [*ledger.others, *ledger.entries]
+        if not limit.admits([*grouped(before, "record"), *charges(multiplier).elements()]):
+            left = f"what {len(before)} earlier questions left of " if before else ""
+            raise BudgetExhausted(
+                f"{rounds + counts} questions that cost epsilon={epsilon:g} at delta={delta:g} would exceed "
+                f"{left}the budget of {limit}.",
+                remedy="Give a smaller epsilon, at the budget's delta.",
+            )
+    return federation.protect(mechanism=for_counts), federation.protect(mechanism=Gaussian(multiplier, noise_at, least))

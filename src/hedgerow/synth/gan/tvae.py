@@ -30,6 +30,7 @@ from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local, minds_missing, travels
 from hedgerow.data import Schema, complete_cases
+from hedgerow.data.synthetic_table import Provenance
 from hedgerow.display import displayed
 from hedgerow.learn.settings import Weighting
 from hedgerow.learn.training import mean_of, weighting_of
@@ -37,14 +38,12 @@ from hedgerow.learn.weighting import weighed
 from hedgerow.report import Outcome
 
 from ..conditions import Conditions
-from ..synthesizer import provenance
-from ..table import Provenance
 from .adversarial import own_rows
 from .encoding import RowEncoding
 from .made import NetworkSynthesizer
 from .modes import Modes, asked_counts, modes_of, modes_table
 from .networks import begun, filled, flat, gumbel, mask_of
-from .settings import above, complete, encoding_of, refuse_counts, tiny
+from .settings import above, encoding_of, refuse_counts, tiny, to_its_end
 
 HIDDEN, LATENT = 128, 16
 """The paper has 128 of both; Sempere's table and iris came back worse so in as many steps."""
@@ -300,14 +299,13 @@ def tvae(federation: Federation, **settings: Any) -> Tvae:
     Parameters
     ----------
     **settings
-        As `tvae_rounds`.
+        As `tvae_rounds`. With `start` no epsilon is claimed: its state may hold sums that this ledger does not.
 
     Returns
     -------
     Tvae
         With `sample(1000, where={"sex": "Female"})`.
     """
-    *_, state = tvae_rounds(federation, **settings)
-    full = complete(tvae_rounds, settings)
+    state, full, about = to_its_end(tvae_rounds, federation, settings, "TVAE")
     encoding = encoding_of(federation.schema, full["columns"], full["n_modes"])
-    return synthesizer(full, arrays_of(encoding, full, state), federation.schema, provenance(federation, "TVAE"))
+    return synthesizer(full, arrays_of(encoding, full, state), federation.schema, about)

@@ -15,12 +15,12 @@ from hedgerow.errors import SchemaInvalid
 from .schema import Schema
 
 KEY = "hedgerow"
-BESIDE = "-metadata.json"
+ENDING = "-metadata.json"
 
 
-def beside(path: Path) -> Path:
+def metadata_path(path: Path) -> Path:
     """Where the metadata of a file of comma-separated values are."""
-    return path.with_name(path.name + BESIDE)
+    return path.with_name(path.name + ENDING)
 
 
 def told_of(path: Path) -> dict[str, Any] | None:
@@ -37,16 +37,19 @@ def told_of(path: Path) -> dict[str, Any] | None:
 
             held = (parquet.read_schema(path).metadata or {}).get(KEY.encode())
             found = json.loads(held) if held else None
-        else:
-            found = json.loads(beside(path).read_text(encoding="utf-8"))[KEY] if beside(path).is_file() else None
+        else:  # metadata of CSV on the Web may be another's, which say nothing here
+            file = metadata_path(path)
+            found = json.loads(file.read_text(encoding="utf-8")).get(KEY) if file.is_file() else None
+        if found is not None and not isinstance(found, dict):
+            raise ValueError(f"{KEY} is a {type(found).__name__}, and no object")
     except ImportError:  # who reads the records says what to install
         return None
-    except (ValueError, KeyError, TypeError, OSError) as cause:
+    except (ValueError, AttributeError, OSError, RecursionError) as cause:
         raise SchemaInvalid(
             f"what {path.name} says of itself cannot be read: {cause}.",
-            remedy=f"Remove {beside(path).name}, or draw the records again.",
+            remedy=f"Remove {metadata_path(path).name}, or draw the records again.",
         ) from cause
-    return found if isinstance(found, dict) else None
+    return found
 
 
 def declared_by(path: Path) -> Schema | None:

@@ -61,7 +61,7 @@ class MadeBesideState:
 
 def outcome(federation: Federation, settings: Mapping[str, Any], state: MadeBesideState, records: Parties | None) -> Outcome:
     """A table of measures, his numbers first, and histograms."""
-    from .beside_pages import outcome
+    from .synthesizer_pages import outcome
 
     return outcome(schema_of(federation), settings, state, records)
 
