@@ -29,3 +29,32 @@ def test_target_of_a_made_up_table_is_the_one_it_was_made_for(towns, make):
 def test_target_that_was_declared_stays_where_a_method_has_none(towns):
     for made in (hr.synth.mst(towns(), bins=4), hr.synth.marginals(towns(), bins=4), hr.synth.copula(towns(), bins=4)):
         assert made.sample(5, seed=0).schema.target == "affairs"
+
+
+def test_synthesizers_say_in_one_line_what_they_are(towns):
+    of_epsilon = towns()
+    told = {
+        repr(hr.synth.tan(of_epsilon, bins=4, epsilon=1.0, delta=1e-5)),
+        repr(hr.synth.rap(towns(), bins=4, components=5)),
+        repr(hr.synth.copula(towns(), bins=4)),
+        repr(hr.synth.marginals(towns(), columns=["age"])),
+    }
+    assert told == {
+        "TreeSynthesizer(tan of 4 columns, epsilon 1 at delta 1e-05 per record)",
+        "MixtureSynthesizer(rap of 4 columns, no privacy is claimed)",
+        "CopulaSynthesizer(copula of 4 columns, no privacy is claimed)",
+        "TreeSynthesizer(marginals of the column 'age', no privacy is claimed)",
+    }
+
+
+def test_no_synthesizer_shows_its_arrays():
+    pytest.importorskip("torch")
+    from hedgerow.synth.gan import made
+    from hedgerow.synth.synthesizer import Synthesizer
+
+    def below(cls):
+        return [one for sub in cls.__subclasses__() for one in (sub, *below(sub))]
+
+    found = below(Synthesizer)
+    assert made.NetworkSynthesizer in found
+    assert {one.__repr__ for one in found if one.__module__.startswith("hedgerow.")} == {Synthesizer.__repr__}

@@ -53,7 +53,7 @@ from .synthesizer import provenance
 from .tables import Tables, pairs, singles
 from .tan import codes_of
 
-METHOD = "a mixture of products"
+METHOD = "rap"
 COMPONENTS = 300
 """Of each class; 10 to 300 were looked at on Adult's hold-out."""
 STEPS = 150

@@ -44,7 +44,7 @@ from .quality import pictured
 from .synthesizer import provenance
 from .tables import Tables, pairs, singles
 
-METHOD = "a tree of columns inside each class"
+METHOD = "tan"
 UNASKED = (
     "Tables of pairs were never asked: the budget or the rounds ended before. Made-up records have each column"
     " as it is in its class, and nothing of how columns go together besides."

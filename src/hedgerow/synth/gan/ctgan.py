@@ -76,7 +76,7 @@ class CtganState:
     counts: Array
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Ctgan(NetworkSynthesizer):
     """Records of a conditional generator.
 
@@ -264,4 +264,4 @@ def ctgan(federation: Federation, **settings: Any) -> Ctgan:
     """
     *_, state = ctgan_rounds(federation, **settings)
     full = complete(ctgan_rounds, settings)
-    return synthesizer(full, arrays_of(state), federation.schema, provenance(federation, "CTGAN"))
+    return synthesizer(full, arrays_of(state), federation.schema, provenance(federation, "ctgan"))

@@ -286,5 +286,5 @@ def dp_ctgan(federation: Federation, **settings: Any) -> Ctgan:
     """
     *_, state = dp_ctgan_rounds(federation, **settings)
     full = complete(dp_ctgan_rounds, settings)
-    about = provenance(federation, "DP-CTGAN", delta=full["delta"])
+    about = provenance(federation, "dp_ctgan", delta=full["delta"])
     return synthesizer(full, arrays_of(state), federation.schema, about)

@@ -71,7 +71,7 @@ class DpTvaeState:
     modes: Array
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DpTvae(NetworkSynthesizer):
     """Records of a private decoder.
 
@@ -257,5 +257,5 @@ def dp_tvae(federation: Federation, **settings: Any) -> DpTvae:
     """
     *_, state = dp_tvae_rounds(federation, **settings)
     full = complete(dp_tvae_rounds, settings)
-    about = provenance(federation, "DP-TVAE", delta=full["delta"])
+    about = provenance(federation, "dp_tvae", delta=full["delta"])
     return synthesizer(full, arrays_of(state), federation.schema, about)

@@ -343,5 +343,5 @@ def pate_gan(federation: Federation, **settings: Any) -> Ctgan:
     """
     *_, state = pate_gan_rounds(federation, **settings)
     full = complete(pate_gan_rounds, settings)
-    about = provenance(federation, "PATE-GAN", delta=full["delta"])
+    about = provenance(federation, "pate_gan", delta=full["delta"])
     return synthesizer(full, arrays_of(state), federation.schema, about)

@@ -166,7 +166,7 @@ class TvaeState:
     modes: Array
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Tvae(NetworkSynthesizer):
     """Records of a decoder.
 
@@ -310,4 +310,4 @@ def tvae(federation: Federation, **settings: Any) -> Tvae:
     *_, state = tvae_rounds(federation, **settings)
     full = complete(tvae_rounds, settings)
     encoding = encoding_of(federation.schema, full["columns"], full["n_modes"])
-    return synthesizer(full, arrays_of(encoding, full, state), federation.schema, provenance(federation, "TVAE"))
+    return synthesizer(full, arrays_of(encoding, full, state), federation.schema, provenance(federation, "tvae"))
