@@ -228,7 +228,10 @@ def shown(
         for i, j in trees[0].edges
     ]
     edges = pandas.DataFrame(rows, columns=["column", "joined with", "mutual information in nats"])
-    sizes = {"records": total, "noise per cell of one column": state.sigma_singles}
+    sizes = {
+        "records, from noisy tables" if state.sigma_singles else "records": total,
+        "noise per cell of one column": state.sigma_singles,
+    }
     unasked = twos is not None and bool(twos.cliques) and not state.pairs.size
     twos = twos if state.pairs.size else None
     pairs_too = {"noise per cell of two columns": state.sigma_pairs} if twos is not None else {}
