@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pytest
 
 import hedgerow as hr
+from hedgerow.data import Column, Schema, Table
+from hedgerow.errors import SettingsInvalid
+from hedgerow.synth import Codes, Conditions
 
 COLUMNS = ["age", "children", "religious"]
 
@@ -58,3 +64,45 @@ def test_no_synthesizer_shows_its_arrays():
     found = below(Synthesizer)
     assert made.NetworkSynthesizer in found
     assert {one.__repr__ for one in found if one.__module__.startswith("hedgerow.")} == {Synthesizer.__repr__}
+
+
+GAPS = Schema(
+    (
+        Column("age", "integer", low=18, high=110),
+        Column("creatinine", "number", low=0.1, high=20, optional=True),
+        Column("smoking", "category", levels=("never", "former"), optional=True),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ({"age": (120, None)}, "above the declared 110"),
+        ({"age": (None, 10)}, "below the declared 18"),
+        ({"creatinine": float("nan")}, "a missing value is no condition"),
+        ({"smoking": None}, "a missing value is no level"),
+        ({"smoking": ["never", np.nan]}, "a missing value is no level"),
+    ],
+)
+def test_what_is_beyond_a_range_or_missing_is_refused_in_words(where, said):
+    with pytest.raises(SettingsInvalid, match=said):
+        Conditions.of(Codes.of(GAPS), where)
+
+
+def test_none_asks_of_a_number_for_any_value_that_is_there():
+    gaps = np.array([1.0, np.nan] * 50)
+    table = Table({"age": np.full(100, 50.0), "creatinine": gaps, "smoking": np.zeros(100, np.int16)}, GAPS)
+    made = hr.synth.marginals(hr.simulate({"one": table}), bins=4)
+    assert np.isnan(made.sample(100, seed=0)["creatinine"]).any()
+    assert not np.isnan(made.sample(100, where={"creatinine": None}, seed=0)["creatinine"]).any()
+
+
+@pytest.mark.parametrize("sigma", [2.0, 0.0])
+def test_a_report_says_that_its_number_of_records_is_a_noisy_one(towns, sigma):
+    schema, settings = towns().schema, {"bins": 4, "columns": ["age", "children"], "classes": 1, "rounds": 0, "components": 2}
+    *_, state = hr.synth.class_trees(towns(), columns=settings["columns"], bins=4)
+    noisy = replace(state, sigma_singles=sigma)
+    said = "records, from noisy tables" if sigma else "records"
+    shown = sys.modules["hedgerow.synth.tan"].outcome_of(schema, settings, noisy)
+    assert [name for name in shown.metrics if name.startswith("records")] == [said]
