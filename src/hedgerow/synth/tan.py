@@ -44,7 +44,7 @@ from .quality import pictured
 from .synthesizer import provenance
 from .tables import Tables, pairs, singles
 
-METHOD = "a tree of columns inside each class"
+METHOD = "tan"
 UNASKED = (
     "Tables of pairs were never asked: the budget or the rounds ended before. Made-up records have each column"
     " as it is in its class, and nothing of how columns go together besides."
@@ -228,7 +228,10 @@ def shown(
         for i, j in trees[0].edges
     ]
     edges = pandas.DataFrame(rows, columns=["column", "joined with", "mutual information in nats"])
-    sizes = {"records": total, "noise per cell of one column": state.sigma_singles}
+    sizes = {
+        "records, from noisy tables" if state.sigma_singles else "records": total,
+        "noise per cell of one column": state.sigma_singles,
+    }
     unasked = twos is not None and bool(twos.cliques) and not state.pairs.size
     twos = twos if state.pairs.size else None
     pairs_too = {"noise per cell of two columns": state.sigma_pairs} if twos is not None else {}
