@@ -317,6 +317,28 @@ def test_hospitals_differ():
         pate(fed, shards=0, inputs=CANCER.take(range(5)))
 
 
+def test_all_parties_may_be_named_without_others():
+    fed = hr.simulate(CANCER.take(range(60)), hr.data.iid(parties=2), seed=0)
+    one, other = fed.names
+    for settings in (
+        {"shards": {one: 3, other: 2}},
+        {"shards": {one: 3, other: 2}, "teacher": {one: "ridge", other: "tree"}, "epsilon": 3.0, "delta": 1e-5},
+    ):
+        assert pate(fed, inputs=CANCER.take(range(60, 70)), **({"teacher": "ridge"} | settings)).teachers == 5
+
+
+def test_a_party_that_is_not_named_is_told_before_anybody_is_asked():
+    fed = hr.simulate(CANCER.take(range(60)), hr.data.iid(parties=3), seed=0)
+    one, other, third = fed.names
+    inputs = CANCER.take(range(60, 70))
+    with pytest.raises(SettingsInvalid, match=f"shards does not name '{other}', '{third}'"):
+        pate(fed, inputs=inputs, shards={one: 3})
+    with pytest.raises(SettingsInvalid, match="teacher names 'nord', who is not") as found:
+        pate(fed, inputs=inputs, teacher={"nord": "tree", "others": "ridge"})
+    assert "''" not in str(found.value)
+    assert len(fed.ledger) == 0
+
+
 def test_a_budget_is_spent_exactly_and_sigma_is_that_of_one_release():
     fed = hr.simulate(CANCER.take(range(60)), hr.data.iid(parties=3), seed=0)
     labels = pate(

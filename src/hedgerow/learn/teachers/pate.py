@@ -28,7 +28,7 @@ Source   : Papernot et al. 2017, section 2; 2018, section 4. Differs: whole vect
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -294,15 +294,29 @@ def teaching_of(federation: Federation, teacher: Any, shards: Any, **reads: Any)
     found: list[dict[str, Any]] = []
     for what, given in (("teacher", learners), ("shards", counts)):
         named: dict[str, Any] = {(ALL if name == "others" else name): one for name, one in given.items()}
-        strangers = [name for name in named if name != ALL and name not in federation.names]
-        if strangers or not (ALL in named or set(federation.names) <= named.keys()):
-            known = suggestion(strangers[0], list(federation.names)[:50]) if strangers else 'Name every party, or "others".'
-            raise SettingsInvalid(f"{what} names {', '.join(map(repr, named))}.", remedy=known)
-        found.append(named)
+        _check_names(what, [name for name in named if name != ALL], ALL in named, federation.names)
+        found.append({ALL: next(iter(named.values()))} | named)  # a made-up party, of which shapes are asked, has no name
     for count in found[1].values():
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise SettingsInvalid(f"{count!r} shards of a party.", remedy="Give whole numbers from one on.")
     return Teaching(Reads.of(schema, **reads), tuple(sorted(found[0].items())), tuple(sorted(found[1].items())), classes)
+
+
+def _check_names(what: str, named: Sequence[str], others: bool, parties: Sequence[str]) -> None:
+    """Refuse names of strangers, and parties that are neither named nor among others."""
+    known, given = set(parties), set(named)
+    strangers = [name for name in named if name not in known]
+    forgotten = [] if others else [name for name in parties if name not in given]
+    if strangers:
+        raise SettingsInvalid(
+            f"{what} names {_list(strangers)}, who is not in the federation.", remedy=suggestion(strangers[0], parties[:50])
+        )
+    if forgotten:
+        raise SettingsInvalid(f"{what} does not name {_list(forgotten)}.", remedy='Name every party, or "others" for the rest.')
+
+
+def _list(names: Sequence[str], most: int = 5) -> str:
+    return ", ".join(map(repr, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _check_channel(federation: Federation) -> None:
