@@ -47,7 +47,7 @@ from .encoding import RowEncoding
 from .made import NetworkSynthesizer
 from .modes import Modes, asked_counts, level_counts_of, modes_of, modes_table
 from .networks import HIDDEN, NOISE, Critic, Generator, activated, begun, filled, mask_of
-from .settings import above, complete, encoding_of, refuse_counts, tiny
+from .settings import above, complete, encoding_of, refuse_counts, refuse_promise, tiny
 
 BATCH = 512
 """Records that batch normalisation sees together when they are drawn."""
@@ -255,13 +255,20 @@ def ctgan(federation: Federation, **settings: Any) -> Ctgan:
     Parameters
     ----------
     **settings
-        As `ctgan_rounds`.
+        As `ctgan_rounds` explains them: `rounds`, `steps`, `batch_size`, `pac`, `learning_rate`, `critic_steps`,
+        `hidden`, `n_modes`, `modes`, `balanced`, `averaged`, `columns`, `weighting`, `rate`, `seed`.
 
     Returns
     -------
     Ctgan
         With `sample(1000, where={"sex": "Female"})`.
+
+    Raises
+    ------
+    ArgumentInvalid (HR-107), BudgetExhausted (HR-213)
+        An epsilon is named, or the federation has a budget: nothing here has noise; `dp_ctgan` has.
     """
+    refuse_promise("ctgan", federation, settings)
     *_, state = ctgan_rounds(federation, **settings)
     full = complete(ctgan_rounds, settings)
     return synthesizer(full, arrays_of(state), federation.schema, provenance(federation, "ctgan"))

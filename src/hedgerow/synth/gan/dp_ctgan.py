@@ -277,7 +277,9 @@ def dp_ctgan(federation: Federation, **settings: Any) -> Ctgan:
     Parameters
     ----------
     **settings
-        As `dp_ctgan_rounds`.
+        As `dp_ctgan_rounds` explains them: `rounds`, `sampling_rate`, `batch_size`, `epsilon`, `delta`, `noise_at`,
+        `least`, `clip`, `pac`, `learning_rate`, `critic_steps`, `made`, `hidden`, `n_modes`, `modes`, `balanced`,
+        `columns`, `seed`.
 
     Returns
     -------

@@ -248,7 +248,8 @@ def dp_tvae(federation: Federation, **settings: Any) -> DpTvae:
     Parameters
     ----------
     **settings
-        As `dp_tvae_rounds`.
+        As `dp_tvae_rounds` explains them: `rounds`, `sampling_rate`, `batch_size`, `epsilon`, `delta`, `noise_at`,
+        `least`, `clip`, `learning_rate`, `hidden`, `latent`, `n_modes`, `modes`, `columns`, `seed`.
 
     Returns
     -------

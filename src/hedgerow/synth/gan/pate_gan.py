@@ -334,7 +334,9 @@ def pate_gan(federation: Federation, **settings: Any) -> Ctgan:
     Parameters
     ----------
     **settings
-        As `pate_gan_rounds`.
+        As `pate_gan_rounds` explains them: `rounds`, `teachers`, `made`, `batch_size`, `teacher_steps`,
+        `student_steps`, `epsilon`, `delta`, `noise_at`, `least`, `learning_rate`, `hidden`, `n_modes`, `modes`,
+        `columns`, `seed`.
 
     Returns
     -------

@@ -44,7 +44,7 @@ from .encoding import RowEncoding
 from .made import NetworkSynthesizer
 from .modes import Modes, asked_counts, modes_of, modes_table
 from .networks import begun, filled, flat, gumbel, mask_of
-from .settings import above, complete, encoding_of, refuse_counts, tiny
+from .settings import above, complete, encoding_of, refuse_counts, refuse_promise, tiny
 
 HIDDEN, LATENT = 128, 16
 """The paper has 128 of both; Sempere's table and iris came back worse so in as many steps."""
@@ -300,13 +300,20 @@ def tvae(federation: Federation, **settings: Any) -> Tvae:
     Parameters
     ----------
     **settings
-        As `tvae_rounds`.
+        As `tvae_rounds` explains them: `rounds`, `steps`, `batch_size`, `learning_rate`, `hidden`, `latent`, `n_modes`,
+        `modes`, `columns`, `weighting`, `rate`, `seed`.
 
     Returns
     -------
     Tvae
         With `sample(1000, where={"sex": "Female"})`.
+
+    Raises
+    ------
+    ArgumentInvalid (HR-107), BudgetExhausted (HR-213)
+        An epsilon is named, or the federation has a budget: nothing here has noise; `dp_tvae` has.
     """
+    refuse_promise("tvae", federation, settings)
     *_, state = tvae_rounds(federation, **settings)
     full = complete(tvae_rounds, settings)
     encoding = encoding_of(federation.schema, full["columns"], full["n_modes"])
