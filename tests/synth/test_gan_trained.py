@@ -1,6 +1,11 @@
 """CTGAN and TVAE: gradients by hand, conditions that hold exactly, and tables that look like the real one."""
 
+<<<<<<< HEAD
 from inspect import signature
+=======
+import inspect
+import re
+>>>>>>> menduser
 
 import numpy as np
 import pytest
@@ -9,7 +14,7 @@ from torch import nn
 
 import hedgerow as hr
 from hedgerow.data import Column, Schema, Table
-from hedgerow.errors import HedgerowError
+from hedgerow.errors import ArgumentInvalid, BudgetExhausted, HedgerowError
 from hedgerow.study import PROGRAMS
 from hedgerow.synth import Codes, Provenance
 from hedgerow.synth.gan.adversarial import level_loss, steepness
@@ -57,6 +62,23 @@ FEW = {
     "dp_tvae": SAMPLED | BUDGET,
     "pate_gan": {"rounds": 2, "teachers": 2, "made": 8, "batch_size": 8, "hidden": 4, "n_modes": 2} | BUDGET,
 }
+
+
+@pytest.mark.parametrize("name", ["ctgan", "tvae"])
+def test_a_promise_that_cannot_be_kept_is_refused_and_names_who_keeps_it(name):
+    made = getattr(hr.synth, name)
+    with pytest.raises(ArgumentInvalid, match="no epsilon and no delta") as refused:
+        made(federation(), **SMALL, **BUDGET)
+    assert f"hr.synth.dp_{name}(" in refused.value.remedy
+    with pytest.raises(BudgetExhausted) as refused:
+        made(federation().within(hr.Budget(1.0, 1e-5, unit="record")), **SMALL)
+    assert f"hr.synth.dp_{name}(" in refused.value.remedy
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_help_names_every_setting(name):
+    given = set(inspect.signature(getattr(hr.synth, f"{name}_rounds")).parameters) - {"federation", "start"}
+    assert given == set(re.findall(r"`(\w+)`[,.]", getattr(hr.synth, name).__doc__.split("Returns")[0]))
 
 
 @pytest.mark.parametrize("name", FEW)

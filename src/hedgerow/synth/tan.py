@@ -172,7 +172,32 @@ def tan(
 ) -> TreeSynthesizer:
     """Return what made-up records are drawn from: a tree of columns inside each class of the target.
 
-    Parameters, releases and errors are those of `class_trees`.
+    Releases and errors are those of `class_trees`.
+
+    Parameters
+    ----------
+    federation : Federation
+        With a schema that declares the range of every number.
+    target : str, optional
+        The column that others are made to explain, by default the schema's target; "" for none.
+    columns : sequence of str, optional
+        Columns to make up, by default all.
+    bins : int, optional
+        Bins of equal width over a number's declared range: 16, or 8 where an epsilon below 0.5 is given.
+    log : sequence of str
+        Numbers whose bins have equal widths of log(1 + value - low), such as amounts of money.
+    points : dict of lists, optional
+        Values of a number that have a code of their own: `{"hours": [40]}`.
+    classes : int
+        Classes of a target that is a number.
+    rounds : int
+        Of raking to all pairs, which asks nobody.
+    epsilon, delta : float, optional
+        The whole budget; without a delta noise is Laplace's.
+    noise_at : {"server", "shares", "party"}
+        Who adds the noise.
+    least : int
+        For shares: as many parties' shares make the whole noise.
 
     Returns
     -------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from typing import Any
@@ -9,8 +10,13 @@ from typing import Any
 from hedgerow.core.declaration import Case
 from hedgerow.core.federation import Federation
 from hedgerow.data import Schema, load
+<<<<<<< HEAD
 from hedgerow.data.synthetic_table import Provenance
 from hedgerow.errors import SettingsInvalid, UnlawfulChannel
+=======
+from hedgerow.errors import ArgumentInvalid, BudgetExhausted, SettingsInvalid, UnlawfulChannel
+from hedgerow.privacy import Budget
+>>>>>>> menduser
 
 from ..codes import Codes
 from ..synthesizer import provenance
@@ -63,6 +69,23 @@ def refuse_counts(federation: Federation, remedy: str) -> None:
     if federation.protection.clip is not None or federation.protection.noisy:
         raise UnlawfulChannel(
             "counts of bins and levels would pass a channel whose clip or noise is for updates of weights.", remedy=remedy
+        )
+
+
+def refuse_promise(name: str, federation: Federation, settings: Mapping[str, Any]) -> None:
+    """Refuse a budget that networks without noise cannot keep.
+
+    Raises
+    ------
+    ArgumentInvalid (HR-107), BudgetExhausted (HR-213)
+    """
+    remedy = f"Take hr.synth.dp_{name}(..., epsilon=1.0, delta=1e-5), or hr.synth.tan, which asks two questions and no more."
+    if named := [one for one in ("epsilon", "delta") if one in settings]:
+        raise ArgumentInvalid(f"{name} takes no {' and no '.join(named)}: it promises nothing for records.", remedy=remedy)
+    limit = federation.ledger.limit
+    if isinstance(limit, Budget) and math.isfinite(limit.epsilon) and not federation.protection.noisy:
+        raise BudgetExhausted(
+            f"{name} trains without noise, which no budget of epsilon {limit.epsilon:g} allows.", remedy=remedy
         )
 
 
