@@ -108,6 +108,8 @@ COLUMNS = Schema(
         (["ill=0.."], "--where ill=0 --where ill=1"),
         (["age=40", "age=44"], "age=40..44"),
         (["age=40", "age=42", "age=44"], "age=40..44"),
+        (["age=40-60"], "age=40..60"),
+        (["g=1,3"], "--where g=1 --where g=3"),
     ],
 )
 def test_a_range_of_levels_and_two_values_of_a_number_are_refused(wrong, remedy):

@@ -24,7 +24,7 @@ MIXED = "mixed"
 CONTINUED = "Training was continued from a given state, whose sums this ledger may not hold: no privacy is claimed."
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Synthesizer(ABC):
     """What records are drawn from. Drawing asks nobody and costs nothing: it is post-processing of what was released.
 
@@ -38,6 +38,11 @@ class Synthesizer(ABC):
 
     codes: Codes
     provenance: Provenance
+
+    def __repr__(self) -> str:
+        names = self.codes.names
+        several = f"{len(names)} columns" if len(names) > 1 else f"the column {names[0]!r}"
+        return f"{type(self).__name__}({self.provenance.method or 'records'} of {several}, {_cost(self.provenance)})"
 
     @abstractmethod
     def draw(self, rows: int, conditions: Conditions, rng: np.random.Generator) -> Array:
@@ -113,9 +118,10 @@ def provenance(federation: Federation, method: str, *, delta: float | None = Non
 
 
 def _source(about: Provenance) -> str:
-    cost = (
-        "no privacy is claimed"
-        if about.epsilon is None
-        else f"epsilon {about.epsilon:.4g} at delta {about.delta:g} per {about.unit}"
-    )
-    return f"Made-up records, by {about.method or 'a synthesizer'}: {cost}."
+    return f"Made-up records, by {about.method or 'a synthesizer'}: {_cost(about)}."
+
+
+def _cost(about: Provenance) -> str:
+    if about.epsilon is None:
+        return "no privacy is claimed"
+    return f"epsilon {about.epsilon:.4g} at delta {about.delta:g} per {about.unit}"

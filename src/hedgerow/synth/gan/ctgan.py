@@ -75,7 +75,7 @@ class CtganState:
     counts: Array
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Ctgan(NetworkSynthesizer):
     """Records of a conditional generator.
 
@@ -261,5 +261,5 @@ def ctgan(federation: Federation, **settings: Any) -> Ctgan:
     Ctgan
         With `sample(1000, where={"sex": "Female"})`.
     """
-    state, full, about = to_its_end(ctgan_rounds, federation, settings, "CTGAN")
+    state, full, about = to_its_end(ctgan_rounds, federation, settings, "ctgan")
     return synthesizer(full, arrays_of(state), federation.schema, about)

@@ -283,5 +283,5 @@ def dp_ctgan(federation: Federation, **settings: Any) -> Ctgan:
     Ctgan
         With `sample(1000, where={"sex": "Female"})`.
     """
-    state, full, about = to_its_end(dp_ctgan_rounds, federation, settings, "DP-CTGAN")
+    state, full, about = to_its_end(dp_ctgan_rounds, federation, settings, "dp_ctgan")
     return synthesizer(full, arrays_of(state), federation.schema, about)

@@ -70,7 +70,7 @@ class DpTvaeState:
     modes: Array
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DpTvae(NetworkSynthesizer):
     """Records of a private decoder.
 
@@ -254,5 +254,5 @@ def dp_tvae(federation: Federation, **settings: Any) -> DpTvae:
     DpTvae
         With `sample(1000, where={"sex": "Female"})`.
     """
-    state, full, about = to_its_end(dp_tvae_rounds, federation, settings, "DP-TVAE")
+    state, full, about = to_its_end(dp_tvae_rounds, federation, settings, "dp_tvae")
     return synthesizer(full, arrays_of(state), federation.schema, about)

@@ -342,5 +342,5 @@ def pate_gan(federation: Federation, **settings: Any) -> Ctgan:
     Ctgan
         With `sample(1000, where={"sex": "Female"})`.
     """
-    state, full, about = to_its_end(pate_gan_rounds, federation, settings, "PATE-GAN")
+    state, full, about = to_its_end(pate_gan_rounds, federation, settings, "pate_gan")
     return synthesizer(full, arrays_of(state), federation.schema, about)

@@ -32,7 +32,7 @@ def above(**settings: float) -> None:
 def encoding_of(schema: Schema, columns: Sequence[str] | None, n_modes: int) -> RowEncoding:
     """The columns that are made up, and the bins of their histograms."""
     above(n_modes=n_modes)
-    return RowEncoding(Codes.of(schema, columns=columns, target="", bins=BINS), n_modes)
+    return RowEncoding(Codes.of(schema, columns=columns, bins=BINS), n_modes)
 
 
 def complete(program: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -165,7 +165,7 @@ class TvaeState:
     modes: Array
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Tvae(NetworkSynthesizer):
     """Records of a decoder.
 
@@ -306,6 +306,6 @@ def tvae(federation: Federation, **settings: Any) -> Tvae:
     Tvae
         With `sample(1000, where={"sex": "Female"})`.
     """
-    state, full, about = to_its_end(tvae_rounds, federation, settings, "TVAE")
+    state, full, about = to_its_end(tvae_rounds, federation, settings, "tvae")
     encoding = encoding_of(federation.schema, full["columns"], full["n_modes"])
     return synthesizer(full, arrays_of(encoding, full, state), federation.schema, about)
