@@ -171,8 +171,8 @@ def note(settings: Mapping[str, Any], found: Mapping[str, Mapping[str, tuple[flo
         f"KS complements of numbers, TV complements of categories: means over {settings['draws']} tables of "
         f"{settings['rows']} records, whose standard deviations are at most {widest:.2g}. These measures reward copies: the "
         "records themselves have 1. The correlation is that of the first two numbers. Of records that copy nothing one half is "
-        f"nearer to a real than to a held-out record. Models of {predict} are trained on {FITS} of the tables, and tested on held-out "
-        "records; the better of a linear model and boosting is shown."
+        f"nearer to a real than to a held-out record. Models of {predict} are trained on {FITS} of the tables, "
+        "and tested on held-out records; the better of a linear model and boosting is shown."
     )
 
 
