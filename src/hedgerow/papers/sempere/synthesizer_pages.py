@@ -157,22 +157,22 @@ def table(
     heads = {
         LEAST: "least",
         CORRELATION: "correlation",
-        NEARER: "nearer to real",
-        TRAINED: f"{measure} of {predict}",
+        NEARER: "nearer",
+        TRAINED: measure,
     }
     columns = ("way", *(heads.get(name, name) for name in measures))
-    return Grid(title, columns, tuple(rows), note(settings, found))
+    return Grid(title, columns, tuple(rows), note(settings, found, predict))
 
 
-def note(settings: Mapping[str, Any], found: Mapping[str, Mapping[str, tuple[float, float]]]) -> str:
+def note(settings: Mapping[str, Any], found: Mapping[str, Mapping[str, tuple[float, float]]], predict: str | None) -> str:
     """What the columns of the table are."""
     widest = max((sd for one in found.values() for name, (_, sd) in one.items() if name not in (CORRELATION,)), default=0.0)
     return (
         f"KS complements of numbers, TV complements of categories: means over {settings['draws']} tables of "
         f"{settings['rows']} records, whose standard deviations are at most {widest:.2g}. These measures reward copies: the "
         "records themselves have 1. The correlation is that of the first two numbers. Of records that copy nothing one half is "
-        f"nearer to a real than to a held-out record. Models are trained on {FITS} of the tables, and tested on held-out "
-        "records; the better of a linear model and boosting is shown."
+        f"nearer to a real than to a held-out record. Models of {predict} are trained on {FITS} of the tables, "
+        "and tested on held-out records; the better of a linear model and boosting is shown."
     )
 
 
