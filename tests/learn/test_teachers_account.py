@@ -116,6 +116,7 @@ def test_a_data_dependent_epsilon_cannot_be_written_to_a_ledger_and_a_twin_can()
     assert charged(Leaky(found.secret)) >= 0  # what a plain number would let happen
 
 
+@pytest.mark.filterwarnings("ignore:noise of")
 def test_comparing_with_the_papers_charges_nothing_and_needs_exact_votes():
     table = hr.data.load("breast_cancer").select(["malignant", "mean_radius", "mean_texture"])
     fed = hr.simulate(table.take(range(60)), hr.data.iid(parties=3), seed=0)

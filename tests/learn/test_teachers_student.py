@@ -79,6 +79,14 @@ def test_how_sure_a_largest_number_is():
     assert "whatever the votes are" not in repr(voted)
 
 
+def test_what_is_shown_of_labels_and_students_is_one_short_line():
+    _, voted = labels()
+    for one in (voted, voted.student(graph=0, model="ridge")):
+        assert "\n" not in repr(one)
+        assert len(repr(one)) < 250
+    assert repr(voted.student(graph=0, model="ridge")) == "Student(of 'y', taught by 240 public inputs)"
+
+
 def test_what_is_done_to_features_of_the_pool_is_done_to_a_copy():
     _, voted = labels()
     before = voted.features["inputs"].copy()

@@ -317,6 +317,39 @@ def test_hospitals_differ():
         pate(fed, shards=0, inputs=CANCER.take(range(5)))
 
 
+@pytest.mark.filterwarnings("ignore:noise of")
+def test_all_parties_may_be_named_without_others():
+    fed = hr.simulate(CANCER.take(range(60)), hr.data.iid(parties=2), seed=0)
+    one, other = fed.names
+    for settings in (
+        {"shards": {one: 3, other: 2}},
+        {"shards": {one: 3, other: 2}, "teacher": {one: "ridge", other: "tree"}, "epsilon": 3.0, "delta": 1e-5},
+    ):
+        assert pate(fed, inputs=CANCER.take(range(60, 70)), **({"teacher": "ridge"} | settings)).teachers == 5
+
+
+def test_a_party_that_is_not_named_is_told_before_anybody_is_asked():
+    fed = hr.simulate(CANCER.take(range(60)), hr.data.iid(parties=3), seed=0)
+    one, other, third = fed.names
+    inputs = CANCER.take(range(60, 70))
+    with pytest.raises(SettingsInvalid, match=f"shards does not name '{other}', '{third}'"):
+        pate(fed, inputs=inputs, shards={one: 3})
+    with pytest.raises(SettingsInvalid, match="teacher names 'nord', who is not") as found:
+        pate(fed, inputs=inputs, teacher={"nord": "tree", "others": "ridge"})
+    assert "''" not in str(found.value)
+    assert len(fed.ledger) == 0
+
+
+def test_noise_that_hides_a_vote_on_which_all_agree_is_told_before_it_is_paid_for():
+    fed = hr.simulate(CANCER.take(range(60)), hr.data.iid(parties=2), seed=0)
+    asks = {"teacher": "ridge", "inputs": CANCER.take(range(60, 70)), "epsilon": 3.0, "delta": 1e-5}
+    with pytest.raises(hr.errors.HedgerowWarning, match=r"votes of 4 teachers.* probability 0\.6.* right with 0\.50"):
+        pate(fed, shards=2, **asks)
+    assert len(fed.ledger) == 0
+    assert pate(fed, shards=10, **asks).sure > 0.95
+
+
+@pytest.mark.filterwarnings("ignore:noise of")
 def test_a_budget_is_spent_exactly_and_sigma_is_that_of_one_release():
     fed = hr.simulate(CANCER.take(range(60)), hr.data.iid(parties=3), seed=0)
     labels = pate(
@@ -337,6 +370,7 @@ def test_votes_behind_secure_aggregation_with_noise_in_shares():
     assert hidden.sigma > 0
 
 
+@pytest.mark.filterwarnings("ignore:noise of")
 def test_geometric_noise_on_whole_votes():
     fed = hr.simulate(CANCER.take(range(60)), hr.data.iid(parties=3), seed=0).protect(mechanism=hr.privacy.Geometric(1.0))
     labels = pate(fed, teacher="ridge", shards=2, inputs=CANCER.take(range(60, 64)))
@@ -351,6 +385,7 @@ def test_nobody_takes_the_bound_on_trust(caplog):
     assert Question("sum", teacher_votes).by_shard
 
 
+@pytest.mark.filterwarnings("ignore:noise of")
 def test_parties_as_a_unit_pay_for_all_their_teachers():
     fed = hr.simulate(CANCER.take(range(60)), hr.data.iid(parties=3), seed=0)
     labels = pate(fed, teacher="ridge", shards=2, inputs=CANCER.take(range(60, 64)), epsilon=1.0, delta=1e-5, unit="party")

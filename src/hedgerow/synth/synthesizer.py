@@ -21,6 +21,8 @@ from .conditions import Conditions
 MIXED = "mixed"
 """The unit of what was asked in several units, for none of which there is an epsilon."""
 
+CONTINUED = "Training was continued from a given state, whose sums this ledger may not hold: no privacy is claimed."
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Synthesizer(ABC):
@@ -93,11 +95,18 @@ def refuse_undrawable(rows: int, seed: int | None) -> None:
         raise SettingsInvalid(f"seed={seed!r}.", remedy="Give a whole number, zero or more; or none, to draw anew each time.")
 
 
-def provenance(federation: Federation, method: str, *, delta: float | None = None) -> Provenance:
+def provenance(federation: Federation, method: str, *, delta: float | None = None, continued: bool = False) -> Provenance:
     """What is true of a table that is made now: everything that the federation's ledger holds is in it.
 
     Where the ledger holds questions of several units, none of them has an epsilon; the table is still a table.
+
+    Parameters
+    ----------
+    continued : bool
+        It began from a state that was given, which may hold sums that this ledger does not: then no epsilon is claimed.
     """
+    if continued:
+        return Provenance(method, privacy=CONTINUED)
     try:
         said = statement(federation.ledger, {"party": federation.size, "record": 0, "person": 0}, delta=delta)
     except MixedUnits:

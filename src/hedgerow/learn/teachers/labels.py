@@ -20,7 +20,7 @@ from .reads import Reads
 from .spread import neighbour_graph, spread_votes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Student:
     """A model that was taught by noisy votes on public inputs.
 
@@ -54,6 +54,9 @@ class Student:
     def accuracy(self, table: Table) -> float:
         """Share of a table's records of which the target is predicted."""
         return float((self.predict(table) == np.asarray(table[str(self.schema.target)]).astype(int)).mean())
+
+    def __repr__(self) -> str:
+        return f"Student(of {self.schema.target!r}, taught by {len(self.pool)} public inputs)"
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,9 +105,7 @@ class VotedLabels:
         """
         if self.sigma == 0:
             return 1.0 if whole(self.votes) else math.nan
-        z, weight = np.polynomial.hermite_e.hermegauss(80)
-        passes = special.log_ndtr(self.teachers / self.sigma + z) * (self.votes.shape[1] - 1)
-        return float(weight @ np.exp(passes) / weight.sum())
+        return sureness(self.teachers, self.sigma, self.votes.shape[1])
 
     @property
     def features(self) -> dict[str, Array]:
@@ -189,6 +190,13 @@ class VotedLabels:
             f"VotedLabels({q} of {len(self.pool)} public inputs, {classes} classes, {self.teachers} teachers, {noise}{cost}; "
             f"where all teachers agree the largest number is theirs with probability {self.sure:.3f})"
         )
+
+
+def sureness(teachers: int, sigma: float, classes: int) -> float:
+    """Chance that the largest of C noisy counts is the one that has all teachers, for Gaussian noise of deviation sigma."""
+    z, weight = np.polynomial.hermite_e.hermegauss(80)
+    passes = special.log_ndtr(teachers / sigma + z) * (classes - 1)
+    return float(weight @ np.exp(passes) / weight.sum())
 
 
 def whole(votes: Array) -> bool:

@@ -43,7 +43,7 @@ from hedgerow.core.mechanism import Position
 from hedgerow.core.whole import in_steps
 from hedgerow.data import Schema, Table, complete_cases, load
 from hedgerow.display import displayed
-from hedgerow.errors import SchemaInvalid, SettingsInvalid, UnlawfulChannel, suggestion
+from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy.level import noise_level
 from hedgerow.privacy.shares import BudgetShares, Share
 from hedgerow.report import Outcome
@@ -51,11 +51,12 @@ from hedgerow.report import Outcome
 from ..tensors import columns_of, inputs_and_target
 from ..tensors import settings as reading_settings
 from .labels import Student, VotedLabels, whole
-from .learners import Learner, learner
+from .learners import Learner
 from .pool import held_out, inputs_of, pool_of, public_part
 from .published import PUBLISHED, as_published
 from .reads import Reads
-from .votes import ALL, Teaching, bound_of, teacher_votes
+from .settings import check_channel, check_student, teaching_of, warn_of_noise
+from .votes import bound_of, teacher_votes
 
 if TYPE_CHECKING:
     Teacher = Learner | str | Mapping[str, Any]
@@ -179,15 +180,20 @@ def pate_votes(
     VoteState
         Once.
 
+    Warns
+    -----
+    HedgerowWarning
+        Noise hides a label on which all teachers agree, as teachers, sigma and classes tell.
+
     Raises
     ------
     SettingsInvalid (HR-511), ModelInvalid (HR-510), SchemaInvalid (HR-409), BudgetInvalid (HR-214), SlotFilled (HR-212)
     UnlawfulChannel (HR-211)
         Before any party is asked.
     """
-    _check_channel(federation)
+    check_channel(federation)
     teaching = teaching_of(federation, teacher, shards, straighten=straighten, scatter=scatter, components=components)
-    _check_student(graph, student, keep, rounds_alone)
+    check_student(graph, student, keep, rounds_alone)
     if unit == "party" and noise_at == "party":
         raise SettingsInvalid(
             "noise_at='party' with unit='party': each party's noise would have to hide any two contributions, twice the bound.",
@@ -211,6 +217,8 @@ def pate_votes(
         if handle.protection.noisy
         else 0.0
     )
+    if sigma:
+        warn_of_noise(expected, sigma, teaching.classes, len(chosen))
     votes = np.asarray(handle.sum(partial(teacher_votes, teaching=teaching), told, bound=bound))
     yield VoteState(1, votes, chosen, pool, sigma, expected)
 
@@ -268,57 +276,6 @@ def pate(
     (state,) = pate_votes(federation, inputs=pool, **given, **settings, **budget)
     arrays = (state.votes, state.asked, state.pool)
     return VotedLabels(*arrays, state.sigma, state.teachers, teaching.reads, federation.schema, epsilon, delta)
-
-
-# ---- settings -------------------------------------------------------------------------------------------------------
-def teaching_of(federation: Federation, teacher: Any, shards: Any, **reads: Any) -> Teaching:
-    """What every party is asked to do.
-
-    Raises
-    ------
-    SchemaInvalid (HR-409), SettingsInvalid (HR-511), ModelInvalid (HR-510)
-    """
-    schema: Schema | None = federation.schema
-    if schema is None or schema.target is None or schema[schema.target].kind not in ("category", "binary"):
-        raise SchemaInvalid("PATE needs a target with classes.", remedy="Declare a category or a binary column as the target.")
-    column = schema[schema.target]
-    classes = len(column.levels) if column.kind == "category" else 2
-    if classes < 2:
-        raise SchemaInvalid(
-            f"the target {column.name!r} has {classes} level, on which there is nothing to vote.",
-            remedy="Declare all of its levels, two at least.",
-        )
-    many = isinstance(teacher, Mapping) and "name" not in teacher
-    learners = {name: learner(one) for name, one in (teacher.items() if many else [(ALL, teacher)])}
-    counts = dict(shards) if isinstance(shards, Mapping) else {ALL: shards}
-    found: list[dict[str, Any]] = []
-    for what, given in (("teacher", learners), ("shards", counts)):
-        named: dict[str, Any] = {(ALL if name == "others" else name): one for name, one in given.items()}
-        strangers = [name for name in named if name != ALL and name not in federation.names]
-        if strangers or not (ALL in named or set(federation.names) <= named.keys()):
-            known = suggestion(strangers[0], list(federation.names)[:50]) if strangers else 'Name every party, or "others".'
-            raise SettingsInvalid(f"{what} names {', '.join(map(repr, named))}.", remedy=known)
-        found.append(named)
-    for count in found[1].values():
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise SettingsInvalid(f"{count!r} shards of a party.", remedy="Give whole numbers from one on.")
-    return Teaching(Reads.of(schema, **reads), tuple(sorted(found[0].items())), tuple(sorted(found[1].items())), classes)
-
-
-def _check_channel(federation: Federation) -> None:
-    """Refuse a channel that clips or compresses a party's votes: they would no longer be whole, nor those of its teachers."""
-    if federation.protection.clip is not None or federation.protection.compressed:
-        raise UnlawfulChannel(
-            "votes are bounded by the number of inputs that are asked; the channel would clip or compress a party's votes.",
-            remedy="Leave clip and compression out: federation.protect(mechanism=Gaussian(1.1)), or epsilon and delta.",
-        )
-
-
-def _check_student(graph: int, student: Any, keep: float, rounds_alone: int) -> None:
-    """Refuse before anything is paid for what would fail afterwards."""
-    if graph < 0 or not 0 <= keep < 1 or rounds_alone < 0:
-        raise SettingsInvalid(f"{graph=}, {keep=}, {rounds_alone=}.", remedy="None is below zero, and keep is below one.")
-    learner(student)
 
 
 # ---- what is shown --------------------------------------------------------------------------------------------------

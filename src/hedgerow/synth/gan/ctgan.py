@@ -41,13 +41,12 @@ from hedgerow.learn.training import mean_of, weighting_of
 from hedgerow.report import Outcome
 
 from ..conditions import Conditions
-from ..synthesizer import provenance
 from .adversarial import GanPlan, train_gan
 from .encoding import RowEncoding
 from .made import NetworkSynthesizer
 from .modes import Modes, asked_counts, level_counts_of, modes_of, modes_table
 from .networks import HIDDEN, NOISE, Critic, Generator, activated, begun, filled, mask_of
-from .settings import above, complete, encoding_of, refuse_counts, refuse_promise, tiny
+from .settings import above, encoding_of, refuse_counts, refuse_promise, tiny, to_its_end
 
 BATCH = 512
 """Records that batch normalisation sees together when they are drawn."""
@@ -257,6 +256,7 @@ def ctgan(federation: Federation, **settings: Any) -> Ctgan:
     **settings
         As `ctgan_rounds` explains them: `rounds`, `steps`, `batch_size`, `pac`, `learning_rate`, `critic_steps`,
         `hidden`, `n_modes`, `modes`, `balanced`, `averaged`, `columns`, `weighting`, `rate`, `seed`.
+        With `start` no epsilon is claimed: its state may hold sums that this ledger does not.
 
     Returns
     -------
@@ -269,6 +269,5 @@ def ctgan(federation: Federation, **settings: Any) -> Ctgan:
         An epsilon is named, or the federation has a budget: nothing here has noise; `dp_ctgan` has.
     """
     refuse_promise("ctgan", federation, settings)
-    *_, state = ctgan_rounds(federation, **settings)
-    full = complete(ctgan_rounds, settings)
-    return synthesizer(full, arrays_of(state), federation.schema, provenance(federation, "ctgan"))
+    state, full, about = to_its_end(ctgan_rounds, federation, settings, "ctgan")
+    return synthesizer(full, arrays_of(state), federation.schema, about)

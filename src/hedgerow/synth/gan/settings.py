@@ -10,10 +10,12 @@ from typing import Any
 from hedgerow.core.declaration import Case
 from hedgerow.core.federation import Federation
 from hedgerow.data import Schema, load
+from hedgerow.data.synthetic_table import Provenance
 from hedgerow.errors import ArgumentInvalid, BudgetExhausted, SettingsInvalid, UnlawfulChannel
 from hedgerow.privacy import Budget
 
 from ..codes import Codes
+from ..synthesizer import provenance
 from .encoding import RowEncoding
 
 BINS = 64
@@ -39,6 +41,18 @@ def complete(program: Callable[..., Any], settings: Mapping[str, Any]) -> dict[s
     """Settings with the defaults of a program."""
     defaults = {name: one.default for name, one in signature(program).parameters.items() if one.default is not one.empty}
     return defaults | dict(settings)
+
+
+def to_its_end(
+    program: Callable[..., Any], federation: Federation, settings: Mapping[str, Any], method: str
+) -> tuple[Any, dict[str, Any], Provenance]:
+    """The last state of a program, which is `start` where nothing is left to do; all its settings; and what made it."""
+    state = settings.get("start")
+    continued = state is not None
+    for state in program(federation, **settings):  # noqa: B007
+        pass
+    full = complete(program, settings)
+    return state, full, provenance(federation, method, delta=full.get("delta"), continued=continued)
 
 
 def refuse_counts(federation: Federation, remedy: str) -> None:

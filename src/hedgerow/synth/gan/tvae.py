@@ -38,13 +38,12 @@ from hedgerow.learn.weighting import weighed
 from hedgerow.report import Outcome
 
 from ..conditions import Conditions
-from ..synthesizer import provenance
 from .adversarial import own_rows
 from .encoding import RowEncoding
 from .made import NetworkSynthesizer
 from .modes import Modes, asked_counts, modes_of, modes_table
 from .networks import begun, filled, flat, gumbel, mask_of
-from .settings import above, complete, encoding_of, refuse_counts, refuse_promise, tiny
+from .settings import above, encoding_of, refuse_counts, refuse_promise, tiny, to_its_end
 
 HIDDEN, LATENT = 128, 16
 """The paper has 128 of both; Sempere's table and iris came back worse so in as many steps."""
@@ -302,6 +301,7 @@ def tvae(federation: Federation, **settings: Any) -> Tvae:
     **settings
         As `tvae_rounds` explains them: `rounds`, `steps`, `batch_size`, `learning_rate`, `hidden`, `latent`, `n_modes`,
         `modes`, `columns`, `weighting`, `rate`, `seed`.
+        With `start` no epsilon is claimed: its state may hold sums that this ledger does not.
 
     Returns
     -------
@@ -314,7 +314,6 @@ def tvae(federation: Federation, **settings: Any) -> Tvae:
         An epsilon is named, or the federation has a budget: nothing here has noise; `dp_tvae` has.
     """
     refuse_promise("tvae", federation, settings)
-    *_, state = tvae_rounds(federation, **settings)
-    full = complete(tvae_rounds, settings)
+    state, full, about = to_its_end(tvae_rounds, federation, settings, "tvae")
     encoding = encoding_of(federation.schema, full["columns"], full["n_modes"])
-    return synthesizer(full, arrays_of(encoding, full, state), federation.schema, provenance(federation, "tvae"))
+    return synthesizer(full, arrays_of(encoding, full, state), federation.schema, about)
