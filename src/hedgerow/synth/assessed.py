@@ -121,12 +121,13 @@ class Quality:
     @cached_property
     def farthest(self) -> tuple[str, str, float, float] | None:
         """Two columns whose correlations differ most, that of real and of made-up records; None where none is defined."""
-        r, s = self.correlations
-        apart = np.triu(np.abs(r.to_numpy() - s.to_numpy()), 1)
+        r, s = (side.to_numpy() for side in self.correlations)
+        apart = np.triu(np.abs(r - s), 1)
         if not np.nansum(apart) > 0:
             return None
-        i, j = np.unravel_index(np.nanargmax(apart), apart.shape)
-        return str(r.index[i]), str(r.columns[j]), float(r.iat[i, j]), float(s.iat[i, j])
+        i, j = divmod(int(np.nanargmax(apart)), len(apart))
+        names = self.correlations[0].columns
+        return str(names[i]), str(names[j]), float(r[i, j]), float(s[i, j])
 
     @cached_property
     def noise_cost(self) -> float:
