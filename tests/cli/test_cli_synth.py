@@ -1,6 +1,7 @@
 """`hedgerow synth`: conditions are read before anything else, runs are found, and files say what made them."""
 
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,15 @@ from hedgerow.cli import runs
 from hedgerow.cli.main import app
 from hedgerow.cli.synth import read_conditions
 from hedgerow.data import Column, Schema
-from hedgerow.errors import CannotWrite, MissingColumn, SettingsInvalid, StudyInvalid, UnknownStudy
+from hedgerow.errors import (
+    CannotWrite,
+    CheckpointMismatch,
+    MissingColumn,
+    MissingData,
+    SettingsInvalid,
+    StudyInvalid,
+    UnknownStudy,
+)
 from hedgerow.export import read_run
 from hedgerow.study import load, run_study
 from hedgerow.study.registry import own
@@ -99,6 +108,8 @@ COLUMNS = Schema(
         (["ill=0.."], "--where ill=0 --where ill=1"),
         (["age=40", "age=44"], "age=40..44"),
         (["age=40", "age=42", "age=44"], "age=40..44"),
+        (["age=40-60"], "age=40..60"),
+        (["g=1,3"], "--where g=1 --where g=3"),
     ],
 )
 def test_a_range_of_levels_and_two_values_of_a_number_are_refused(wrong, remedy):
@@ -234,3 +245,24 @@ def test_the_report_of_such_a_run_says_how_to_draw(here):
     assert any("hedgerow synth FOLDER" in note for note in read_run(here / "runs/people-001").report.notes)
     ended = CliRunner().invoke(app, ["report", "runs/people-001"])
     assert "hedgerow synth runs/people-001 --rows 1000" in ended.output
+
+
+@pytest.mark.parametrize(
+    ("spoil", "kind"),
+    [
+        (lambda run: (run / "model.safetensors").unlink(), MissingData),
+        (lambda run: _replaced(run / "study.toml", "bins = 8", "bins = 6"), CheckpointMismatch),
+    ],
+)
+def test_a_folder_that_was_changed_is_refused(here, tmp_path, spoil, kind):
+    run = shutil.copytree(here / "runs/people-001", tmp_path / "run")
+    assert len(read_run(run).synthesizer.sample(3)) == 3
+    spoil(run)
+    ended = invoke(run, "--rows", 3)
+    assert isinstance(ended.exception, kind)
+    assert ended.exception.remedy
+
+
+def _replaced(path, old, new):
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 
 import hedgerow as hr
 from hedgerow.core.party import Party
+from hedgerow.core.records import _on_trust
 from hedgerow.core.whole import in_steps
 from hedgerow.data import Column, Schema, Table
 from hedgerow.errors import HedgerowError
@@ -218,13 +219,9 @@ def test_what_has_no_guarantee_is_refused_before_anybody_is_asked(given, words):
     assert len(fed.ledger) == 0
 
 
-def test_a_channel_that_clips_and_a_budget_that_is_too_small_are_refused():
+def test_a_channel_that_clips_or_adds_noise_beside_a_budget_is_refused():
     with pytest.raises(HedgerowError, match="clips each record's gradient itself"):
         hr.synth.dp_tvae(federation().protect(clip=hr.l2(1.0, "party")), **SMALL)
-    small = federation().within(hr.Budget(epsilon=0.5, delta=1e-5, unit="record"))
-    with pytest.raises(HedgerowError, match=r"would exceed"):
-        hr.synth.dp_tvae(small, epsilon=2.0, delta=1e-5, **SMALL)
-    assert len(small.ledger) == 0
     noisy = federation().protect(mechanism=hr.Gaussian(1.0))
     with pytest.raises(HedgerowError, match="already adds noise"):
         hr.synth.dp_tvae(noisy, epsilon=2.0, delta=1e-5, **SMALL)
@@ -234,9 +231,9 @@ def test_a_channel_that_clips_and_a_budget_that_is_too_small_are_refused():
 PLAN = TeacherPlan(teachers=6, steps=5, batch_size=6, learning_rate=0.5, hidden=2)
 
 
-def votes(columns, broadcast, ask=votes_of_teachers):
+def votes(columns, broadcast, ask=votes_of_teachers, taught=None):
     party = Party("a", columns, np.ones(len(columns["x"])))
-    party.state = untaught(broadcast, party, plan=PLAN)
+    party.state = untaught(broadcast, party, plan=PLAN) if taught is None else taught
     return ask(broadcast, party, np.random.default_rng(0), encoding=ENCODING, plan=PLAN)
 
 
@@ -258,6 +255,27 @@ def test_a_record_changes_the_votes_of_one_teacher_wherever_it_stands(fakes):
         assert np.linalg.norm(difference) <= bound_of_votes(20).radius
         moved.append(np.abs(difference).sum())
     assert max(moved) > 0
+
+
+@pytest.mark.parametrize("value", [6.0, np.nan, np.inf])
+def test_a_bad_record_moves_no_bit_of_another_teacher(fakes, value):
+    columns = {name: values[:9] for name, values in records(60).items()}  # some teachers have no record
+    more = {name: np.append(values, values[-1]) for name, values in columns.items()}
+    more["x"][-1] = value
+    (mine,) = dealt(ENCODING.codes.number({name: values[-1:] for name, values in more.items()}), PLAN.teachers)
+    others = np.arange(PLAN.teachers) != mine
+    one, other = (untaught(fakes, None, plan=PLAN) for _ in range(2))
+    for _ in range(2):  # rounds
+        before, after = votes(columns, fakes, taught=one), votes(more, fakes, taught=other)
+        np.testing.assert_array_equal(other["teachers"][others], one["teachers"][others])
+        assert (other["teachers"][mine] != one["teachers"][mine]).any()
+        assert np.abs(after - before).max() <= 1
+
+
+def test_nothing_of_the_votes_is_taken_on_trust(caplog):
+    _on_trust.cache_clear()
+    hr.synth.pate_gan(federation(), rounds=1, teachers=2, made=4, batch_size=4, hidden=2, n_modes=2, epsilon=1.0, delta=1e-5)
+    assert "on trust" not in caplog.text
 
 
 @pytest.mark.slow

@@ -1,5 +1,12 @@
 """CTGAN and TVAE: gradients by hand, conditions that hold exactly, and tables that look like the real one."""
 
+<<<<<<< HEAD
+from inspect import signature
+=======
+import inspect
+import re
+>>>>>>> menduser
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +14,7 @@ from torch import nn
 
 import hedgerow as hr
 from hedgerow.data import Column, Schema, Table
-from hedgerow.errors import HedgerowError
+from hedgerow.errors import ArgumentInvalid, BudgetExhausted, HedgerowError
 from hedgerow.study import PROGRAMS
 from hedgerow.synth import Codes, Provenance
 from hedgerow.synth.gan.adversarial import level_loss, steepness
@@ -57,6 +64,23 @@ FEW = {
 }
 
 
+@pytest.mark.parametrize("name", ["ctgan", "tvae"])
+def test_a_promise_that_cannot_be_kept_is_refused_and_names_who_keeps_it(name):
+    made = getattr(hr.synth, name)
+    with pytest.raises(ArgumentInvalid, match="no epsilon and no delta") as refused:
+        made(federation(), **SMALL, **BUDGET)
+    assert f"hr.synth.dp_{name}(" in refused.value.remedy
+    with pytest.raises(BudgetExhausted) as refused:
+        made(federation().within(hr.Budget(1.0, 1e-5, unit="record")), **SMALL)
+    assert f"hr.synth.dp_{name}(" in refused.value.remedy
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_help_names_every_setting(name):
+    given = set(inspect.signature(getattr(hr.synth, f"{name}_rounds")).parameters) - {"federation", "start"}
+    assert given == set(re.findall(r"`(\w+)`[,.]", getattr(hr.synth, name).__doc__.split("Returns")[0]))
+
+
 @pytest.mark.parametrize("name", FEW)
 def test_columns_that_are_constant_or_often_missing_are_made_up_lawfully(name):
     rng = np.random.default_rng(0)
@@ -68,6 +92,23 @@ def test_columns_that_are_constant_or_often_missing_are_made_up_lawfully(name):
     drawn = CONSTANTS.admit(found.sample(40, seed=1).columns)
     assert set(drawn["c"]) == {2.0}
     assert np.isfinite(drawn["ill"]).all()
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_what_is_continued_from_a_state_claims_no_epsilon(name):
+    """The state of a run without noise holds exact counts, and a fresh ledger knows nothing of them."""
+    exact = {key: value for key, value in FEW[name].items() if key not in BUDGET}
+    *_, state = getattr(hr.synth, f"{name}_rounds")(federation(), **exact | {"rounds": 1})
+    for rounds in (1, 2):  # nothing is left, or one round
+        found = getattr(hr.synth, name)(federation(), start=state, **FEW[name] | {"rounds": rounds})
+        assert found.provenance.epsilon is None
+        assert "continued from a given state" in found.provenance.privacy
+        assert "no privacy is claimed" in str(found.sample(3, seed=0).source)
+
+
+def test_tables_are_asked_by_calls_that_take_no_state():
+    for name in ("tan", "mst", "rap", "copula", "marginals"):
+        assert "start" not in signature(getattr(hr.synth, name)).parameters
 
 
 @pytest.fixture(scope="module")

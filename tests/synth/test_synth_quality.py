@@ -233,6 +233,17 @@ def test_exact_pictures_do_not_speak_of_noise():
     assert any("Missing" in bars.note for bars in shown.bars)
 
 
+def test_a_summary_names_the_correlation_that_is_farthest_off():
+    shuffled = hr.data.Table({**MADE.columns, "ill": np.roll(MADE["ill"], 7)}, MADE.schema)
+    found = compared(REAL, shuffled)
+    r, s = (side.to_numpy() for side in found.correlations)
+    one, other, real, made = found.farthest
+    assert (one, other) == ("age", "ill")
+    assert abs(real - made) == np.nanmax(np.abs(r - s)) > 0.3
+    assert f"age and ill, {made:.2f} where the real side has {real:.2f}" in found.summary()
+    assert compared(REAL, REAL).farthest is None
+
+
 def test_a_summary_and_a_repr_are_short():
     found = compared(REAL, MADE)
     assert repr(found).startswith("Quality(4 columns: KS complement")

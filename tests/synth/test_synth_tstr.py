@@ -78,8 +78,12 @@ def test_what_cannot_be_tested_is_refused(test):
     with pytest.raises(MissingColumn):
         tstr(made, test.select(["x", "y"]))
     other = Schema([*SCHEMA.select(["x", "y"]), Column("kind", "category", levels=("b", "a", "c"))])
-    with pytest.raises(SchemaInvalid, match="kind"):
+    with pytest.raises(SchemaInvalid, match="not as category of 3 levels with the same levels in the same order"):
         tstr(made, hr.data.Table(other.admit({"x": [0.5], "kind": ["a"], "y": [1.0]}), other))
+    gaps = hr.data.Table(test.columns, test.schema.allowing(True))
+    with pytest.raises(SchemaInvalid, match="'x' may be missing in the hold-out table alone") as refused:
+        tstr(made, gaps)
+    assert "dropna" in refused.value.remedy
 
 
 def parties(table):

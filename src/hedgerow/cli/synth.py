@@ -28,6 +28,8 @@ SHOWN = 10
 """Records of a preview."""
 END = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
 RANGE = re.compile(rf"({END})?\.\.({END})?", re.IGNORECASE)
+DASHED = re.compile(rf"({END})\s*[-,:]\s*({END})", re.IGNORECASE)
+"""A range as it is not written here, in place of two dots."""
 
 
 def synth(
@@ -100,6 +102,8 @@ def read_conditions(given: Sequence[str], schema: Schema | None = None) -> dict[
             raise SettingsInvalid(
                 f"--where {text!r} is no condition.", remedy="Give sex=Female, age=40..60, age=40.. or age=40"
             )
+        if column is not None and column.kind in ("category", "binary"):
+            _refuse_list(text, name, value, column.levels or ("0", "1"))
         if ends and column is not None and column.kind in ("category", "binary"):
             levels = column.levels or ("0", "1")
             raise SettingsInvalid(
@@ -121,11 +125,23 @@ def read_conditions(given: Sequence[str], schema: Schema | None = None) -> dict[
 
 
 def _refuse_values(text: str, name: str, found: Mapping[str, Any]) -> None:
-    """Refuse a second value of a number."""
+    """Refuse a second value of a number, and a range that is written otherwise."""
+    if dashed := DASHED.fullmatch(text.partition("=")[2].strip()):
+        raise SettingsInvalid(f"--where {text!r} is no range.", remedy=f"Give {name}={dashed[1]}..{dashed[2]}")
     if isinstance(before := found.get(name), list):
         raise SettingsInvalid(
             f"--where {text!r}: {name!r} is a number, and has the value {before[0]} already.",
             remedy=f"Give a range, such as {name}=40..44; or draw records for each value, and put them together.",
+        )
+
+
+def _refuse_list(text: str, name: str, value: str, levels: Sequence[str]) -> None:
+    """Refuse several levels in one condition."""
+    several = [one.strip() for one in value.split(",")]
+    if value not in levels and len(several) > 1 and set(several) <= set(levels):
+        raise SettingsInvalid(
+            f"--where {text!r}: there is no level {value!r}.",
+            remedy=f"Name the column once for each level:  {' '.join(f'--where {name}={level}' for level in several)}",
         )
 
 

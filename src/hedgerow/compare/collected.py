@@ -1,4 +1,7 @@
-"""Tables and figures of the runs of a comparison, put together: those of one title become one, in the order of the runs."""
+"""Tables and figures of the runs of a comparison, put together: those of one title become one, in the order of the runs.
+
+A table that several runs have alike is shown once, as a line of a figure is.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ def collected(found: Standings) -> tuple[Grid, ...]:
     grids: dict[str, list[Grid]] = {}
     for run in found.runs:
         for grid in run.report.tables if run.report is not None else ():
-            if grid.title.startswith(tuple(found.section.collect)):
+            if grid.title.startswith(tuple(found.section.collect)) and grid not in grids.get(grid.title, []):
                 grids.setdefault(grid.title, []).append(grid)
     return tuple(one_of(grids[title]) for title in sorted(grids, key=_natural))
 

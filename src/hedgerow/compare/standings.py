@@ -17,6 +17,7 @@ from hedgerow.privacy.statement import Statement, statement
 from hedgerow.report import Report
 from hedgerow.store import LedgerFile
 from hedgerow.study.comparison import ComparisonSection
+from hedgerow.study.explain import planned_delta
 from hedgerow.study.rounds import COSTS, Row, best, first_metric, reached, read_rounds, rises
 
 from .cells import Cell
@@ -205,7 +206,7 @@ def _said(cell: Cell, folder: Path, units: Mapping[Unit, int]) -> Statement:
     budget = cell.study.budget
     ledger = Ledger(budget.budget() if budget else None)
     ledger.attach(LedgerFile(folder / "ledger.jsonl"))
-    return statement(ledger, units)
+    return statement(ledger, units, delta=planned_delta(cell.study.program.model_extra or {}))
 
 
 def _first(reports: Mapping[str, Report | None], histories: Mapping[str, Sequence[Row]]) -> str:

@@ -72,7 +72,7 @@ def local(
     private: str | None = None,
     holds: bool | int = False,
     rowwise: bool = False,
-    by_shard: bool = False,
+    by_shard: bool | Literal["contents"] = False,
     norms: tuple[float, ...] = (1, 2, math.inf),
 ) -> Any:
     """Declare what an engine may do with a local function, beyond calling it for one party; parties elsewhere may be asked it.
@@ -96,10 +96,12 @@ def local(
     rowwise : bool
         Asked about many parties of one record each, stacked, it gives each the bits that it gives it alone. Then it is asked
         about many records at once. Sums and products of single numbers do so; products of matrices do not.
-    by_shard : bool
+    by_shard : bool or "contents"
         It is no sum over records, and keeps to a bound per record all the same: it deals records to shards whose number is
         public, each by a chance of its own that depends on no other record, and adds up a row for each shard, made of whole
         numbers and of that shard alone. One record more, or less, then moves the total by as far as two rows lie apart.
+        "contents" where it is not chance that deals a record but what the record holds; another one in its place may then
+        move two rows.
     norms : tuple
         Of bounds that a function which `holds` keeps to; under others it is asked about one record at a time.
     """

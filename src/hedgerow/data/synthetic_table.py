@@ -34,7 +34,7 @@ class Provenance:
     Attributes
     ----------
     method : str
-        In words: "a tree inside each class".
+        Name of the function or program: "tan".
     epsilon, delta : float or None
         Of everything that was asked of the parties up to then; None where there is no finite epsilon.
     unit : str

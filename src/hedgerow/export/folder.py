@@ -17,7 +17,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.declaration import Declaration
 from hedgerow.core.ledger import Entry, Ledger
 from hedgerow.data import Schema
-from hedgerow.errors import MissingData, StudyInvalid, UnknownStudy
+from hedgerow.errors import CheckpointMismatch, MissingData, StudyInvalid, UnknownStudy
 from hedgerow.privacy.statement import Statement, statement
 from hedgerow.report import Report
 from hedgerow.store import read_arrays, read_chain
@@ -125,8 +125,17 @@ class RunFolder:
         ------
         StudyInvalid (HR-101)
             Its program makes no records.
+        MissingData (HR-402)
+            The folder lacks what records are drawn from.
+        CheckpointMismatch (HR-103)
+            It is of another study: the folder's was changed since.
         """
         refuse_undrawable(self.study)
+        if not self.arrays:
+            raise MissingData(
+                f"{self.path} lacks model.safetensors: what records are drawn from.",
+                remedy="Keep the files of a run together, or run the study again.",
+            )
         make, said, about = self.program.synthesizer, self.said, self.about
         assert make is not None
         private = said.private and math.isfinite(said.epsilon)
@@ -139,7 +148,17 @@ class RunFolder:
             study=about["study"],
             digest=about.get("study digest", ""),
         )
-        made: Synthesizer = make(self.settings, self.arrays, self.schema, told)
+        ran = dict(self.report.provenance)
+        changed = ran.get("study digest", self.study.digest) != self.study.digest and ran.get("hedgerow") == about["hedgerow"]
+        try:
+            if changed:
+                raise ValueError("the study has another digest than the one that ran")
+            made: Synthesizer = make(self.settings, self.arrays, self.schema, told)
+        except (KeyError, ValueError, IndexError, TypeError) as cause:
+            raise CheckpointMismatch(
+                f"{self.path / 'model.safetensors'} is not what the study.toml and schema.json beside it release: {cause}.",
+                remedy="Keep the files of a run as they were written, or run the study again.",
+            ) from cause
         return made
 
     def coef(self) -> Array:

@@ -132,11 +132,16 @@ def sentence_of(built: Built) -> str:
     return f"{does}; equal to the pooled fit." if exact else f"{does}; behind clip or noise, so not the pooled fit."
 
 
+def planned_delta(settings: Mapping[str, Any]) -> float | None:
+    """The delta of a program with a budget of its own."""
+    planned = settings.get("delta") if settings.get("epsilon") is not None else None
+    return planned if isinstance(planned, float) else None
+
+
 def statement_of(built: Built, ledger: Ledger) -> Statement:
     """The privacy statement of a study: of its ledger, and of everything else that a run publishes."""
-    units, settings = {"party": built.federation.size, "record": len(built.table)}, built.settings
-    planned = settings.get("delta") if settings.get("epsilon") is not None else None  # of a program with a budget of its own
-    said = statement(ledger, units, delta=planned if isinstance(planned, float) else None)
+    units = {"party": built.federation.size, "record": len(built.table)}
+    said = statement(ledger, units, delta=planned_delta(built.settings))
     found = published(built, ledger)
     return replace(said, published=found, exposed=exposed(built, found), disclosed=disclosure_sentence(built, ledger))
 

@@ -119,6 +119,16 @@ class Quality:
         return {name: value for name, value in (found | beside).items() if not math.isnan(value)}
 
     @cached_property
+    def farthest(self) -> tuple[str, str, float, float] | None:
+        """Two columns whose correlations differ most, that of real and of made-up records; None where none is defined."""
+        r, s = self.correlations
+        apart = np.triu(np.abs(r.to_numpy() - s.to_numpy()), 1)
+        if not np.nansum(apart) > 0:
+            return None
+        i, j = np.unravel_index(np.nanargmax(apart), apart.shape)
+        return str(r.index[i]), str(r.columns[j]), float(r.iat[i, j]), float(s.iat[i, j])
+
+    @cached_property
     def noise_cost(self) -> float:
         """By how much noise alone lowers the mean similarity of equal pairs, about; zero where there is none."""
         return _mean(self.real.lost(clique, tv_of_counts) for clique in self.real.pairs) if self.real.pairs else 0.0
@@ -141,6 +151,11 @@ class Quality:
         lines += [f"  {name:<46} {value:>8.4f}" for name, value in self.metrics.items()]
         if self.noise_cost:
             lines.append(f"  {'pair similarity that noise alone costs, about':<46} {self.noise_cost:>8.4f}")
+        if self.farthest:
+            one, other, real, made = self.farthest
+            lines.append(
+                f"  correlation that is farthest off: {one} and {other}, {made:.2f} where the real side has {real:.2f}"
+            )
         frame = self.to_frame().sort_values("similarity")
         lines += ["", "Columns, the least similar first"]
         for name, measure, similarity, lowered in frame.itertuples(index=False):

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -24,6 +24,7 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.question import elementwise, minds_missing, travels
 from hedgerow.data import Column, Schema
+from hedgerow.data.column import Role
 from hedgerow.data.cuts import Widths, cut_points, cuts_of_whole_numbers
 from hedgerow.errors import SchemaInvalid, SettingsInvalid
 
@@ -147,8 +148,14 @@ class Codes:
 
     @property
     def schema(self) -> Schema:
-        """The columns that are made up."""
-        return Schema(self.columns)
+        """The columns that are made up; `target` has that role, and a column that had it before is a feature."""
+
+        def role(column: Column) -> Role:
+            if column.name == self.target:
+                return "target"
+            return "feature" if column.role == "target" else column.role
+
+        return Schema(tuple(replace(column, role=role(column)) for column in self.columns))
 
     def place(self, name: str) -> int:
         """Where a column stands.
@@ -157,7 +164,7 @@ class Codes:
         ------
         MissingColumn (HR-403)
         """
-        return self.names.index(self.schema[name].name)
+        return self.names.index(Schema(self.columns)[name].name)
 
     def ends(self, j: int) -> Array:
         """Lower and upper ends of the bins of column `j`, shape (bins + 1,); of categories around their codes."""

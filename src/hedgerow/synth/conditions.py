@@ -43,7 +43,8 @@ class Conditions:
         ----------
         where : mapping, optional
             Of a category a level or several; of a binary column 0 or 1; of a number one value or a pair (low, high), in which
-            None is the declared end.
+            None is the declared end. None alone asks for any number, so that none is missing. No condition asks for a missing
+            value; without a condition values are missing about as often as in the tables.
 
         Raises
         ------
@@ -76,6 +77,11 @@ def _codes_of(column: Column, wanted: Any) -> list[int]:
     found = []
     for one in several:
         spelt = _spelt(one)
+        if spelt not in levels and (one is None or one != one):
+            raise SettingsInvalid(
+                f"{column.name!r} = {one!r}: a missing value is no level.",
+                remedy=f"Name levels: {levels[:8]}; all of them ask for any value that is there.",
+            )
         if spelt not in levels:
             raise SettingsInvalid(
                 f"{column.name!r} = {one!r:.80}: there is no such level.",
@@ -105,6 +111,18 @@ def _range(column: Column, wanted: Any) -> tuple[float, float]:
         raise SettingsInvalid(
             f"{column.name!r} = {wanted!r:.80} is no value or range.", remedy="Give a number, or a pair (low, high)."
         ) from None
+    given = wanted if pair else (wanted, wanted)
+    if low > high and None in given:
+        end, beyond = (column.high, "above") if given[1] is None else (column.low, "below")
+        raise SettingsInvalid(
+            f"{column.name!r} = {wanted!r:.80}: that is {beyond} the declared {end:g}.",
+            remedy=f"It is declared from {column.low:g} to {column.high:g}.",
+        )
+    if math.isnan(low) or math.isnan(high):
+        raise SettingsInvalid(
+            f"{column.name!r} = {wanted!r:.80}: no number, and a missing value is no condition.",
+            remedy="Give a number, or a pair (low, high); None asks for any value that is there.",
+        )
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
         raise SettingsInvalid(f"{column.name!r} from {low:g} to {high:g} is no range.", remedy="Give low <= high.")
     return low, high

@@ -301,7 +301,7 @@ def copula(
     settings: dict[str, Any] = {"columns": columns, "by": by, "bins": bins, "log": log, "points": points}
     budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise_at": noise_at, "least": least}
     *_, state = copula_sums(federation, **settings, **budget, reach=reach)
-    return synthesizer(settings, arrays_of(state), federation.schema, provenance(federation, "a Gaussian copula", delta=delta))
+    return synthesizer(settings, arrays_of(state), federation.schema, provenance(federation, "copula", delta=delta))
 
 
 def codes_of(schema: Schema, settings: Mapping[str, Any]) -> Codes:
@@ -361,7 +361,7 @@ def outcome(federation: Federation, settings: Mapping[str, Any], state: CopulaSt
     """Correlations on the latent scale, and the arrays from which records are drawn."""
     import pandas
 
-    made = synthesizer(settings, arrays_of(state), federation.schema, Provenance("a Gaussian copula"))
+    made = synthesizer(settings, arrays_of(state), federation.schema, Provenance("copula"))
     names = [made.codes.names[j] for j in made.others]
     levels = [""] if made.by is None else [f", {settings['by']} {level}" for level in _levels(made.codes, made.by)]
     if state.round < 2 and len(names) > 1:

@@ -36,7 +36,7 @@ BEGUN = 2_000
 AT_ONCE = 1 << 13
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CopulaSynthesizer(Synthesizer):
     """A Gaussian copula of codes, or one inside each class of a column.
 

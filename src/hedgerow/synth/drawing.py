@@ -17,7 +17,7 @@ from .synthesizer import Synthesizer
 from .tree import ColumnTree
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TreeSynthesizer(Synthesizer):
     """Records of a tree of columns inside each class.
 

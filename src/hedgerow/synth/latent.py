@@ -87,7 +87,7 @@ def smoothed(counts: Array, sigma: float) -> Array:
     for d in reversed(details):
         means = np.stack([means + d, means - d], axis=-1).ravel()
     found = means[:m]
-    return found + (counts.sum() - found.sum()) / m
+    return np.asarray(found + (counts.sum() - found.sum()) / m)
 
 
 def cut_scale(p: Array) -> Array:
@@ -163,7 +163,7 @@ def positive(pairs: Array, d: int) -> Array:
     scale = np.sqrt(np.diag(R))
     R = R / np.outer(scale, scale)
     np.fill_diagonal(R, 1.0)
-    return (R + R.T) / 2
+    return np.asarray((R + R.T) / 2)
 
 
 def _polynomial(terms: Array, rho: Array) -> Array:

@@ -26,7 +26,7 @@ from .synthesizer import provenance
 from .tables import singles
 from .tan import codes_of, drawn_from, shown
 
-METHOD = "each column by itself"
+METHOD = "marginals"
 
 
 @program(

@@ -42,7 +42,7 @@ SPREAD = 1.0
 """Standard deviation of the first logits about those of the tables of one column."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MixtureSynthesizer(Synthesizer):
     """A mixture of products.
 

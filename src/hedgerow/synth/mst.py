@@ -32,7 +32,7 @@ from .synthesizer import provenance
 from .tables import pairs, singles
 from .tan import codes_of, drawn_from, shown
 
-METHOD = "one tree over all columns"
+METHOD = "mst"
 
 
 @program(

@@ -84,7 +84,8 @@ class Potentials:
             found += potential[columns[j]]
         for (i, j), table in self.pairs.items():
             found += table.ravel()[columns[i] * table.shape[1] + columns[j]]
-        return np.minimum(found, CAP)
+        weights: Array = np.minimum(found, CAP)
+        return weights
 
 
 def raked(tree: ColumnTree, tables: Mapping[tuple[int, int], Array], sigma: float, rounds: int, candidates: int) -> Potentials:

@@ -21,8 +21,10 @@ from .conditions import Conditions
 MIXED = "mixed"
 """The unit of what was asked in several units, for none of which there is an epsilon."""
 
+CONTINUED = "Training was continued from a given state, whose sums this ledger may not hold: no privacy is claimed."
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Synthesizer(ABC):
     """What records are drawn from. Drawing asks nobody and costs nothing: it is post-processing of what was released.
 
@@ -36,6 +38,11 @@ class Synthesizer(ABC):
 
     codes: Codes
     provenance: Provenance
+
+    def __repr__(self) -> str:
+        names = self.codes.names
+        several = f"{len(names)} columns" if len(names) > 1 else f"the column {names[0]!r}"
+        return f"{type(self).__name__}({self.provenance.method or 'records'} of {several}, {_cost(self.provenance)})"
 
     @abstractmethod
     def draw(self, rows: int, conditions: Conditions, rng: np.random.Generator) -> Array:
@@ -88,11 +95,18 @@ def refuse_undrawable(rows: int, seed: int | None) -> None:
         raise SettingsInvalid(f"seed={seed!r}.", remedy="Give a whole number, zero or more; or none, to draw anew each time.")
 
 
-def provenance(federation: Federation, method: str, *, delta: float | None = None) -> Provenance:
+def provenance(federation: Federation, method: str, *, delta: float | None = None, continued: bool = False) -> Provenance:
     """What is true of a table that is made now: everything that the federation's ledger holds is in it.
 
     Where the ledger holds questions of several units, none of them has an epsilon; the table is still a table.
+
+    Parameters
+    ----------
+    continued : bool
+        It began from a state that was given, which may hold sums that this ledger does not: then no epsilon is claimed.
     """
+    if continued:
+        return Provenance(method, privacy=CONTINUED)
     try:
         said = statement(federation.ledger, {"party": federation.size, "record": 0, "person": 0}, delta=delta)
     except MixedUnits:
@@ -104,9 +118,10 @@ def provenance(federation: Federation, method: str, *, delta: float | None = Non
 
 
 def _source(about: Provenance) -> str:
-    cost = (
-        "no privacy is claimed"
-        if about.epsilon is None
-        else f"epsilon {about.epsilon:.4g} at delta {about.delta:g} per {about.unit}"
-    )
-    return f"Made-up records, by {about.method or 'a synthesizer'}: {cost}."
+    return f"Made-up records, by {about.method or 'a synthesizer'}: {_cost(about)}."
+
+
+def _cost(about: Provenance) -> str:
+    if about.epsilon is None:
+        return "no privacy is claimed"
+    return f"epsilon {about.epsilon:.4g} at delta {about.delta:g} per {about.unit}"

@@ -138,11 +138,17 @@ def refuse_other_columns(codes: Codes, table: Table, who: str) -> None:
     """
     for column in codes.columns:
         own = table.schema[column.name]
-        if (own.kind, own.levels) != (column.kind, column.levels) or (not column.optional and own.optional):
+        if (own.kind, own.levels) != (column.kind, column.levels):
+            mine, other = (f"{one.kind}{f' of {len(one.levels)} levels' if one.levels else ''}" for one in (own, column))
             raise SchemaInvalid(
-                f"{column.name!r} of {who} is declared as {own.kind} of {len(own.levels)} levels, not as {column.kind} of "
-                f"{len(column.levels)}, or may be missing there alone.",
+                f"{column.name!r} of {who} is declared as {mine}, not as {other}"
+                + (" with the same levels in the same order." if mine == other else "."),
                 remedy="Read it with the schema of the other: Table.from_frame(frame, schema=...).",
+            )
+        if own.optional and not column.optional:
+            raise SchemaInvalid(
+                f"{column.name!r} may be missing in {who} alone.",
+                remedy="Leave out its records that lack a value:  Table.from_frame(frame.dropna(), schema=made.schema)",
             )
 
 

@@ -66,7 +66,7 @@ def asked_behind(mechanism: Mechanism, subject: Subject) -> list[tuple[Heard, Qu
 
 def _settled(one: Heard) -> tuple[Question, Release] | None:
     """A question and its release, where that has bounds per record."""
-    question = Question("sum", one.local, one.broadcast, one.bound, view=one.preparations)
+    question = Question("sum", one.local, one.broadcast, one.bound, one.init, view=one.preparations)
     try:
         release = inside(one.federation).channel.release(one.name, one.bound, plan_of(one.local))
         return (question, in_whole_steps(release, question)) if scaled_by_records(release) else None
@@ -106,7 +106,8 @@ def violations(
 def _violations_by_shard(question: Question, release: Release, table: Table, sizes: list[int], ask: Held) -> list[str]:
     """The same of a function that deals records to shards: one record more at the end, another record, or one left out.
 
-    Each record's shard is drawn by its place, so that these neighbours are dealt alike: the rows of other shards stay.
+    Where each record's shard is drawn by its place, these neighbours are dealt alike: the rows of other shards stay. Where it
+    follows from its contents, another record may be another shard's: two neighbours one after the other, so it is left out.
     """
     rng, found = np.random.default_rng(7), []
     local, faint = ask(question, release), replace(release, mechanism=FAINT)
@@ -120,6 +121,8 @@ def _violations_by_shard(question: Question, release: Release, table: Table, siz
         longer = {name: np.concatenate([values, more[name]]) for name, values in some.items()}
         left_out = np.where(np.arange(size) == at, 0.0, w)
         worlds = {"one more": (longer, np.append(w, 1.0)), "another one": (other, w), "one left out": (some, left_out)}
+        if question.function.by_shard == "contents":  # type: ignore[attr-defined]
+            del worlds["another one"]
         for what, (columns, weights) in worlds.items():
             after, _ = _steps(question, faint, local, columns, weights)
             found += [f"{size} records, {what}: {said}" for said in _beyond(after - before, layout, faint)]
@@ -139,8 +142,10 @@ def _world(table: Table, size: int, rng: np.random.Generator, *, weighted: bool,
 
 def _steps(question: Question, release: Release, local: Local, columns: Columns, w: np.ndarray) -> tuple[np.ndarray, Layout]:
     """What enters the noise, in whole steps."""
-    held = Parties(("one",), columns, [len(w)], w).prepared(question.view, together=True)
-    made: Any = local(question.broadcast, held[0], Streams(0).stream(1, "one", "local"))
+    party = Parties(("one",), columns, [len(w)], w).prepared(question.view, together=True)[0]
+    if question.init is not None:
+        party.state = dict(question.init(question.broadcast, party))
+    made: Any = local(question.broadcast, party, Streams(0).stream(1, "one", "local"))
     layout = Layout.of(made)
     row = np.asarray(flatten(made), np.float64)[None]
     return release.close(row, layout, no_entropy)[0].astype(np.int64), layout

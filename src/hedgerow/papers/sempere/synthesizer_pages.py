@@ -155,12 +155,12 @@ def table(
             rows.append((name, *(round(one[key][0], 3) if key in one else None for key in measures)))
     measure = "accuracy" if predict and real.schema[predict].kind in ("binary", "category") else "R2"
     heads = {
-        LEAST: "least of the columns",
-        CORRELATION: "correlation of the first two numbers",
-        NEARER: "nearer to a real than to a held-out record",
-        TRAINED: f"{measure} of {predict}, trained on them",
+        LEAST: "least",
+        CORRELATION: "correlation",
+        NEARER: "nearer to real",
+        TRAINED: f"{measure} of {predict}",
     }
-    columns = ("made-up records of", *(heads.get(name, name) for name in measures))
+    columns = ("way", *(heads.get(name, name) for name in measures))
     return Grid(title, columns, tuple(rows), note(settings, found))
 
 
@@ -170,8 +170,9 @@ def note(settings: Mapping[str, Any], found: Mapping[str, Mapping[str, tuple[flo
     return (
         f"KS complements of numbers, TV complements of categories: means over {settings['draws']} tables of "
         f"{settings['rows']} records, whose standard deviations are at most {widest:.2g}. These measures reward copies: the "
-        "records themselves have 1. One half of records that copy nothing are nearer to a real than to a held-out record. "
-        f"Models are trained on {FITS} of the tables; the better of a linear model and boosting is shown."
+        "records themselves have 1. The correlation is that of the first two numbers. Of records that copy nothing one half is "
+        f"nearer to a real than to a held-out record. Models are trained on {FITS} of the tables, and tested on held-out "
+        "records; the better of a linear model and boosting is shown."
     )
 
 
@@ -197,6 +198,7 @@ def histograms(real: RealRecords, drawn: Array, ways: list[str], called: str) ->
 
         lines = [Series("real records", middles, shares(real.real[:, j]), "muted")]
         lines += [Series(way, middles, shares(drawn[i, :, :, j].ravel())) for i, way in enumerate(ways)]
-        levels = f" ({', '.join(f'{i} {level}' for i, level in enumerate(column.levels))})" if column.levels else ""
+        told = [f"{i} {level}" for i, level in enumerate(column.levels) if level != str(i)]
+        levels = f" ({', '.join(told)})" if told else ""
         found.append(Curve(f"Shares of {column.name}{called}", f"{column.name}{levels}", "share of records", tuple(lines)))
     return tuple(found)

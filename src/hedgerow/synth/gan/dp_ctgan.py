@@ -36,14 +36,13 @@ from hedgerow.learn.records.clipping import Clipping
 from hedgerow.learn.records.dpsgd import GradientStep, protected, unclipped
 from hedgerow.report import Outcome
 
-from ..synthesizer import provenance
 from .adversarial import level_loss
 from .ctgan import Ctgan
 from .encoding import RowEncoding
 from .modes import Modes, found_behind_noise, level_counts_of, modes_of, modes_table
 from .networks import HIDDEN, NOISE, Generator, activated, begun, filled, mask_of
 from .private import PrivateNetwork, as_setting, critic_of, network_gradients, planned, refuse_packs, rows_of, shares_of
-from .settings import above, complete, encoding_of, tiny
+from .settings import above, encoding_of, tiny, to_its_end
 
 
 @displayed
@@ -277,14 +276,18 @@ def dp_ctgan(federation: Federation, **settings: Any) -> Ctgan:
     Parameters
     ----------
     **settings
-        As `dp_ctgan_rounds`.
+<<<<<<< HEAD
+        As `dp_ctgan_rounds`. With `start` no epsilon is claimed: its state may hold sums that this ledger does not.
+=======
+        As `dp_ctgan_rounds` explains them: `rounds`, `sampling_rate`, `batch_size`, `epsilon`, `delta`, `noise_at`,
+        `least`, `clip`, `pac`, `learning_rate`, `critic_steps`, `made`, `hidden`, `n_modes`, `modes`, `balanced`,
+        `columns`, `seed`.
+>>>>>>> menduser
 
     Returns
     -------
     Ctgan
         With `sample(1000, where={"sex": "Female"})`.
     """
-    *_, state = dp_ctgan_rounds(federation, **settings)
-    full = complete(dp_ctgan_rounds, settings)
-    about = provenance(federation, "DP-CTGAN", delta=full["delta"])
+    state, full, about = to_its_end(dp_ctgan_rounds, federation, settings, "dp_ctgan")
     return synthesizer(full, arrays_of(state), federation.schema, about)

@@ -37,13 +37,12 @@ from hedgerow.learn.records.dpsgd import GradientStep, protected, unclipped
 from hedgerow.report import Outcome
 
 from ..conditions import Conditions
-from ..synthesizer import provenance
 from .encoding import RowEncoding
 from .made import NetworkSynthesizer
 from .modes import Modes, found_behind_noise, modes_of, modes_table
 from .networks import begun, filled, gumbel, mask_of
 from .private import DELTA, PlainAutoencoder, PrivateNetwork, as_setting, network_gradients, planned, rows_of
-from .settings import above, complete, encoding_of, tiny
+from .settings import above, encoding_of, tiny, to_its_end
 
 SPREAD = 0.5
 """Deviation of z given a record."""
@@ -71,7 +70,7 @@ class DpTvaeState:
     modes: Array
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DpTvae(NetworkSynthesizer):
     """Records of a private decoder.
 
@@ -248,14 +247,17 @@ def dp_tvae(federation: Federation, **settings: Any) -> DpTvae:
     Parameters
     ----------
     **settings
-        As `dp_tvae_rounds`.
+<<<<<<< HEAD
+        As `dp_tvae_rounds`. With `start` no epsilon is claimed: its state may hold sums that this ledger does not.
+=======
+        As `dp_tvae_rounds` explains them: `rounds`, `sampling_rate`, `batch_size`, `epsilon`, `delta`, `noise_at`,
+        `least`, `clip`, `learning_rate`, `hidden`, `latent`, `n_modes`, `modes`, `columns`, `seed`.
+>>>>>>> menduser
 
     Returns
     -------
     DpTvae
         With `sample(1000, where={"sex": "Female"})`.
     """
-    *_, state = dp_tvae_rounds(federation, **settings)
-    full = complete(dp_tvae_rounds, settings)
-    about = provenance(federation, "DP-TVAE", delta=full["delta"])
+    state, full, about = to_its_end(dp_tvae_rounds, federation, settings, "dp_tvae")
     return synthesizer(full, arrays_of(state), federation.schema, about)

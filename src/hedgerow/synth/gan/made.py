@@ -26,7 +26,7 @@ LEAST = 100
 AT_ONCE = 1024
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NetworkSynthesizer(Synthesizer):
     """What records are drawn from, of a network.
 

@@ -13,7 +13,7 @@ Gaussian release, charged before it is asked, whatever the votes are. The publis
 where teachers agree, it is itself private, and it cannot be charged beforehand. A student sees rows of the generator alone, so
 where these are nothing like the records it learns nothing from them: take a tree (`tan`) for a table that is to be used.
 
-Releases : the votes, (made,), once per round; counts of bins and levels at most once, a fifth of the budget.
+Releases : the votes, (made,), once per round; counts of bins and levels at most once, a fifth of mu squared.
 State    : teachers' weights, at their party.
 Unit     : record. A record that lies with several parties counts as one at each.
 Source   : Jordon, Yoon & van der Schaar, ICLR 2019, Algorithm 1; Papernot et al. 2017. Differs: Gaussian noise and a
@@ -48,14 +48,13 @@ from hedgerow.learn.records.dpsgd import unclipped
 from hedgerow.privacy.shares import BudgetShares, Share
 from hedgerow.report import Outcome
 
-from ..synthesizer import provenance
 from .adversarial import BETAS, level_loss
 from .ctgan import Ctgan
 from .encoding import RowEncoding
 from .modes import Modes, found_behind_noise, level_counts_of, modes_of, modes_table
 from .networks import NOISE, Generator, activated, begun, filled, flat, mask_of
 from .private import COUNTS
-from .settings import above, complete, encoding_of, tiny
+from .settings import above, encoding_of, tiny, to_its_end
 
 HIDDEN = 64
 DEALT = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9)
@@ -113,20 +112,22 @@ def untaught(broadcast: Mapping[str, Array], party: Party, *, plan: TeacherPlan)
 
 
 @minds_missing
-@local()
+@local(by_shard="contents")
 def votes_of_teachers(
     broadcast: Mapping[str, Array], party: Party, rng: Any, *, encoding: RowEncoding, plan: TeacherPlan
 ) -> Array:
     """Train a party's teachers, then count how many take each row of the second half for real: shape (made,).
 
-    What a teacher draws does not depend on the others' records, so a record changes the votes of one teacher.
+    What a teacher draws, and how far it gets, does not depend on the others' records, to the last bit: a record changes the
+    votes of one teacher. A teacher without records takes nothing for real.
     """
     kept = np.flatnonzero(np.asarray(party.w) > 0)
     columns = {column.name: party[column.name][kept] for column in encoding.codes.columns}
     rows = torch.from_numpy(encoding.encode(columns, broadcast["modes"]))
     fake, asked = torch.from_numpy(np.asarray(broadcast["rows"], np.float32)).chunk(2)
     teacher = dealt(encoding.codes.number(columns), plan.teachers)
-    order, many = np.argsort(teacher, kind="stable"), np.bincount(teacher, minlength=plan.teachers)
+    rows = torch.cat([rows, torch.zeros(1, encoding.width)])  # the last is nobody's, for teachers without records
+    order, many = np.append(np.argsort(teacher, kind="stable"), len(teacher)), np.bincount(teacher, minlength=plan.teachers)
     first = np.cumsum(many) - many
     weights = torch.from_numpy(np.array(party.state["teachers"], np.float32)).requires_grad_()
     adam = torch.optim.Adam([weights], plan.learning_rate)
@@ -134,8 +135,8 @@ def votes_of_teachers(
     for _ in range(plan.steps):
         u, which = rng.random((plan.teachers, plan.batch_size)), rng.integers(len(fake), size=(plan.teachers, plan.batch_size))
         at = first[:, None] + np.minimum((u * many[:, None]).astype(np.intp), np.maximum(many - 1, 0)[:, None])
-        own = rows[torch.from_numpy(order[np.minimum(at, len(order) - 1)])] if len(order) else torch.zeros(1)
-        seen = F.softplus(-plan.scores(weights, own)).mean(1) * there if len(order) else torch.zeros(plan.teachers)
+        own = torch.where(there[:, None, None] > 0, rows[torch.from_numpy(order[np.minimum(at, len(rows) - 1)])], 0.0)
+        seen = F.softplus(-plan.scores(weights, own)).mean(1) * there
         adam.zero_grad()
         (seen + F.softplus(plan.scores(weights, fake[torch.from_numpy(which)])).mean(1)).sum().backward()
         adam.step()
@@ -334,14 +335,18 @@ def pate_gan(federation: Federation, **settings: Any) -> Ctgan:
     Parameters
     ----------
     **settings
-        As `pate_gan_rounds`.
+<<<<<<< HEAD
+        As `pate_gan_rounds`. With `start` no epsilon is claimed: its state may hold sums that this ledger does not.
+=======
+        As `pate_gan_rounds` explains them: `rounds`, `teachers`, `made`, `batch_size`, `teacher_steps`,
+        `student_steps`, `epsilon`, `delta`, `noise_at`, `least`, `learning_rate`, `hidden`, `n_modes`, `modes`,
+        `columns`, `seed`.
+>>>>>>> menduser
 
     Returns
     -------
     Ctgan
         With `sample(1000, where={"sex": "Female"})`.
     """
-    *_, state = pate_gan_rounds(federation, **settings)
-    full = complete(pate_gan_rounds, settings)
-    about = provenance(federation, "PATE-GAN", delta=full["delta"])
+    state, full, about = to_its_end(pate_gan_rounds, federation, settings, "pate_gan")
     return synthesizer(full, arrays_of(state), federation.schema, about)

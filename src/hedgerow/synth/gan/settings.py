@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from typing import Any
@@ -9,9 +10,16 @@ from typing import Any
 from hedgerow.core.declaration import Case
 from hedgerow.core.federation import Federation
 from hedgerow.data import Schema, load
+<<<<<<< HEAD
+from hedgerow.data.synthetic_table import Provenance
 from hedgerow.errors import SettingsInvalid, UnlawfulChannel
+=======
+from hedgerow.errors import ArgumentInvalid, BudgetExhausted, SettingsInvalid, UnlawfulChannel
+from hedgerow.privacy import Budget
+>>>>>>> menduser
 
 from ..codes import Codes
+from ..synthesizer import provenance
 from .encoding import RowEncoding
 
 BINS = 64
@@ -30,13 +38,25 @@ def above(**settings: float) -> None:
 def encoding_of(schema: Schema, columns: Sequence[str] | None, n_modes: int) -> RowEncoding:
     """The columns that are made up, and the bins of their histograms."""
     above(n_modes=n_modes)
-    return RowEncoding(Codes.of(schema, columns=columns, target="", bins=BINS), n_modes)
+    return RowEncoding(Codes.of(schema, columns=columns, bins=BINS), n_modes)
 
 
 def complete(program: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings with the defaults of a program."""
     defaults = {name: one.default for name, one in signature(program).parameters.items() if one.default is not one.empty}
     return defaults | dict(settings)
+
+
+def to_its_end(
+    program: Callable[..., Any], federation: Federation, settings: Mapping[str, Any], method: str
+) -> tuple[Any, dict[str, Any], Provenance]:
+    """The last state of a program, which is `start` where nothing is left to do; all its settings; and what made it."""
+    state = settings.get("start")
+    continued = state is not None
+    for state in program(federation, **settings):  # noqa: B007
+        pass
+    full = complete(program, settings)
+    return state, full, provenance(federation, method, delta=full.get("delta"), continued=continued)
 
 
 def refuse_counts(federation: Federation, remedy: str) -> None:
@@ -49,6 +69,23 @@ def refuse_counts(federation: Federation, remedy: str) -> None:
     if federation.protection.clip is not None or federation.protection.noisy:
         raise UnlawfulChannel(
             "counts of bins and levels would pass a channel whose clip or noise is for updates of weights.", remedy=remedy
+        )
+
+
+def refuse_promise(name: str, federation: Federation, settings: Mapping[str, Any]) -> None:
+    """Refuse a budget that networks without noise cannot keep.
+
+    Raises
+    ------
+    ArgumentInvalid (HR-107), BudgetExhausted (HR-213)
+    """
+    remedy = f"Take hr.synth.dp_{name}(..., epsilon=1.0, delta=1e-5), or hr.synth.tan, which asks two questions and no more."
+    if named := [one for one in ("epsilon", "delta") if one in settings]:
+        raise ArgumentInvalid(f"{name} takes no {' and no '.join(named)}: it promises nothing for records.", remedy=remedy)
+    limit = federation.ledger.limit
+    if isinstance(limit, Budget) and math.isfinite(limit.epsilon) and not federation.protection.noisy:
+        raise BudgetExhausted(
+            f"{name} trains without noise, which no budget of epsilon {limit.epsilon:g} allows.", remedy=remedy
         )
 
 

@@ -38,13 +38,16 @@ from hedgerow.learn.weighting import weighed
 from hedgerow.report import Outcome
 
 from ..conditions import Conditions
-from ..synthesizer import provenance
 from .adversarial import own_rows
 from .encoding import RowEncoding
 from .made import NetworkSynthesizer
 from .modes import Modes, asked_counts, modes_of, modes_table
 from .networks import begun, filled, flat, gumbel, mask_of
-from .settings import above, complete, encoding_of, refuse_counts, tiny
+<<<<<<< HEAD
+from .settings import above, encoding_of, refuse_counts, tiny, to_its_end
+=======
+from .settings import above, complete, encoding_of, refuse_counts, refuse_promise, tiny
+>>>>>>> menduser
 
 HIDDEN, LATENT = 128, 16
 """The paper has 128 of both; Sempere's table and iris came back worse so in as many steps."""
@@ -166,7 +169,7 @@ class TvaeState:
     modes: Array
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Tvae(NetworkSynthesizer):
     """Records of a decoder.
 
@@ -300,14 +303,29 @@ def tvae(federation: Federation, **settings: Any) -> Tvae:
     Parameters
     ----------
     **settings
-        As `tvae_rounds`.
+<<<<<<< HEAD
+        As `tvae_rounds`. With `start` no epsilon is claimed: its state may hold sums that this ledger does not.
+=======
+        As `tvae_rounds` explains them: `rounds`, `steps`, `batch_size`, `learning_rate`, `hidden`, `latent`, `n_modes`,
+        `modes`, `columns`, `weighting`, `rate`, `seed`.
+>>>>>>> menduser
 
     Returns
     -------
     Tvae
         With `sample(1000, where={"sex": "Female"})`.
+
+    Raises
+    ------
+    ArgumentInvalid (HR-107), BudgetExhausted (HR-213)
+        An epsilon is named, or the federation has a budget: nothing here has noise; `dp_tvae` has.
     """
+<<<<<<< HEAD
+    state, full, about = to_its_end(tvae_rounds, federation, settings, "tvae")
+=======
+    refuse_promise("tvae", federation, settings)
     *_, state = tvae_rounds(federation, **settings)
     full = complete(tvae_rounds, settings)
+>>>>>>> menduser
     encoding = encoding_of(federation.schema, full["columns"], full["n_modes"])
-    return synthesizer(full, arrays_of(encoding, full, state), federation.schema, provenance(federation, "TVAE"))
+    return synthesizer(full, arrays_of(encoding, full, state), federation.schema, about)
