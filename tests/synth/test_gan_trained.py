@@ -1,11 +1,8 @@
 """CTGAN and TVAE: gradients by hand, conditions that hold exactly, and tables that look like the real one."""
 
-<<<<<<< HEAD
-from inspect import signature
-=======
 import inspect
 import re
->>>>>>> menduser
+from inspect import signature
 
 import numpy as np
 import pytest

@@ -46,11 +46,7 @@ from .encoding import RowEncoding
 from .made import NetworkSynthesizer
 from .modes import Modes, asked_counts, level_counts_of, modes_of, modes_table
 from .networks import HIDDEN, NOISE, Critic, Generator, activated, begun, filled, mask_of
-<<<<<<< HEAD
-from .settings import above, encoding_of, refuse_counts, tiny, to_its_end
-=======
-from .settings import above, complete, encoding_of, refuse_counts, refuse_promise, tiny
->>>>>>> menduser
+from .settings import above, encoding_of, refuse_counts, refuse_promise, tiny, to_its_end
 
 BATCH = 512
 """Records that batch normalisation sees together when they are drawn."""
@@ -258,12 +254,9 @@ def ctgan(federation: Federation, **settings: Any) -> Ctgan:
     Parameters
     ----------
     **settings
-<<<<<<< HEAD
-        As `ctgan_rounds`. With `start` no epsilon is claimed: its state may hold sums that this ledger does not.
-=======
         As `ctgan_rounds` explains them: `rounds`, `steps`, `batch_size`, `pac`, `learning_rate`, `critic_steps`,
         `hidden`, `n_modes`, `modes`, `balanced`, `averaged`, `columns`, `weighting`, `rate`, `seed`.
->>>>>>> menduser
+        With `start` no epsilon is claimed: its state may hold sums that this ledger does not.
 
     Returns
     -------
@@ -275,12 +268,6 @@ def ctgan(federation: Federation, **settings: Any) -> Ctgan:
     ArgumentInvalid (HR-107), BudgetExhausted (HR-213)
         An epsilon is named, or the federation has a budget: nothing here has noise; `dp_ctgan` has.
     """
-<<<<<<< HEAD
+    refuse_promise("ctgan", federation, settings)
     state, full, about = to_its_end(ctgan_rounds, federation, settings, "ctgan")
     return synthesizer(full, arrays_of(state), federation.schema, about)
-=======
-    refuse_promise("ctgan", federation, settings)
-    *_, state = ctgan_rounds(federation, **settings)
-    full = complete(ctgan_rounds, settings)
-    return synthesizer(full, arrays_of(state), federation.schema, provenance(federation, "ctgan"))
->>>>>>> menduser

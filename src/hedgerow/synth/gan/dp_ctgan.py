@@ -276,13 +276,10 @@ def dp_ctgan(federation: Federation, **settings: Any) -> Ctgan:
     Parameters
     ----------
     **settings
-<<<<<<< HEAD
-        As `dp_ctgan_rounds`. With `start` no epsilon is claimed: its state may hold sums that this ledger does not.
-=======
         As `dp_ctgan_rounds` explains them: `rounds`, `sampling_rate`, `batch_size`, `epsilon`, `delta`, `noise_at`,
         `least`, `clip`, `pac`, `learning_rate`, `critic_steps`, `made`, `hidden`, `n_modes`, `modes`, `balanced`,
         `columns`, `seed`.
->>>>>>> menduser
+        With `start` no epsilon is claimed: its state may hold sums that this ledger does not.
 
     Returns
     -------

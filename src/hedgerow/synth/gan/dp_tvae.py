@@ -247,12 +247,9 @@ def dp_tvae(federation: Federation, **settings: Any) -> DpTvae:
     Parameters
     ----------
     **settings
-<<<<<<< HEAD
-        As `dp_tvae_rounds`. With `start` no epsilon is claimed: its state may hold sums that this ledger does not.
-=======
         As `dp_tvae_rounds` explains them: `rounds`, `sampling_rate`, `batch_size`, `epsilon`, `delta`, `noise_at`,
         `least`, `clip`, `learning_rate`, `hidden`, `latent`, `n_modes`, `modes`, `columns`, `seed`.
->>>>>>> menduser
+        With `start` no epsilon is claimed: its state may hold sums that this ledger does not.
 
     Returns
     -------

@@ -335,13 +335,10 @@ def pate_gan(federation: Federation, **settings: Any) -> Ctgan:
     Parameters
     ----------
     **settings
-<<<<<<< HEAD
-        As `pate_gan_rounds`. With `start` no epsilon is claimed: its state may hold sums that this ledger does not.
-=======
         As `pate_gan_rounds` explains them: `rounds`, `teachers`, `made`, `batch_size`, `teacher_steps`,
         `student_steps`, `epsilon`, `delta`, `noise_at`, `least`, `learning_rate`, `hidden`, `n_modes`, `modes`,
         `columns`, `seed`.
->>>>>>> menduser
+        With `start` no epsilon is claimed: its state may hold sums that this ledger does not.
 
     Returns
     -------

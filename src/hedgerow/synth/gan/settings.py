@@ -10,13 +10,9 @@ from typing import Any
 from hedgerow.core.declaration import Case
 from hedgerow.core.federation import Federation
 from hedgerow.data import Schema, load
-<<<<<<< HEAD
 from hedgerow.data.synthetic_table import Provenance
-from hedgerow.errors import SettingsInvalid, UnlawfulChannel
-=======
 from hedgerow.errors import ArgumentInvalid, BudgetExhausted, SettingsInvalid, UnlawfulChannel
 from hedgerow.privacy import Budget
->>>>>>> menduser
 
 from ..codes import Codes
 from ..synthesizer import provenance

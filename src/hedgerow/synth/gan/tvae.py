@@ -43,11 +43,7 @@ from .encoding import RowEncoding
 from .made import NetworkSynthesizer
 from .modes import Modes, asked_counts, modes_of, modes_table
 from .networks import begun, filled, flat, gumbel, mask_of
-<<<<<<< HEAD
-from .settings import above, encoding_of, refuse_counts, tiny, to_its_end
-=======
-from .settings import above, complete, encoding_of, refuse_counts, refuse_promise, tiny
->>>>>>> menduser
+from .settings import above, encoding_of, refuse_counts, refuse_promise, tiny, to_its_end
 
 HIDDEN, LATENT = 128, 16
 """The paper has 128 of both; Sempere's table and iris came back worse so in as many steps."""
@@ -303,12 +299,9 @@ def tvae(federation: Federation, **settings: Any) -> Tvae:
     Parameters
     ----------
     **settings
-<<<<<<< HEAD
-        As `tvae_rounds`. With `start` no epsilon is claimed: its state may hold sums that this ledger does not.
-=======
         As `tvae_rounds` explains them: `rounds`, `steps`, `batch_size`, `learning_rate`, `hidden`, `latent`, `n_modes`,
         `modes`, `columns`, `weighting`, `rate`, `seed`.
->>>>>>> menduser
+        With `start` no epsilon is claimed: its state may hold sums that this ledger does not.
 
     Returns
     -------
@@ -320,12 +313,7 @@ def tvae(federation: Federation, **settings: Any) -> Tvae:
     ArgumentInvalid (HR-107), BudgetExhausted (HR-213)
         An epsilon is named, or the federation has a budget: nothing here has noise; `dp_tvae` has.
     """
-<<<<<<< HEAD
-    state, full, about = to_its_end(tvae_rounds, federation, settings, "tvae")
-=======
     refuse_promise("tvae", federation, settings)
-    *_, state = tvae_rounds(federation, **settings)
-    full = complete(tvae_rounds, settings)
->>>>>>> menduser
+    state, full, about = to_its_end(tvae_rounds, federation, settings, "tvae")
     encoding = encoding_of(federation.schema, full["columns"], full["n_modes"])
     return synthesizer(full, arrays_of(encoding, full, state), federation.schema, about)
