@@ -79,6 +79,18 @@ def test_how_sure_a_largest_number_is():
     assert "whatever the votes are" not in repr(voted)
 
 
+def test_data_frames_are_read_by_the_schema_of_the_federation():
+    table, voted = labels()
+    student, frame = voted.student(graph=0, model="ridge"), table.to_pandas()
+    np.testing.assert_array_equal(student.predict(frame), student.predict(table))
+    np.testing.assert_array_equal(student.predict(frame.drop(columns="y")[["b", "a"]]), student.predict(table))
+    assert student.accuracy(frame) == student.accuracy(table)
+    feds = [hr.simulate(table, hr.data.iid(parties=2), seed=0) for _ in range(2)]
+    pools = table, frame.drop(columns="y")
+    one, other = (pate(fed, inputs=pool, teacher="ridge", shards=2).votes for fed, pool in zip(feds, pools, strict=True))
+    np.testing.assert_array_equal(one, other)
+
+
 def test_what_is_shown_of_labels_and_students_is_one_short_line():
     _, voted = labels()
     for one in (voted, voted.student(graph=0, model="ridge")):

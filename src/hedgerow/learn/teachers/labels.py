@@ -42,17 +42,24 @@ class Student:
     prediction: Prediction
     pool: Array
 
-    def scores(self, inputs: Table | Array) -> Array:
-        """Scores of the classes, shape (n, C)."""
+    def scores(self, inputs: Any) -> Array:
+        """Scores of the classes, shape (n, C), of a table or a data frame, with or without the target, or of an array (n, ...).
+
+        Raises
+        ------
+        SettingsInvalid (HR-511)
+            A value is missing, or an array has another shape than the features.
+        """
         return np.asarray(self.prediction(self.reads.features(inputs_of(inputs, self.schema), self.public)))
 
-    def predict(self, inputs: Table | Array) -> Array:
-        """Classes as the target's codes, shape (n,)."""
+    def predict(self, inputs: Any) -> Array:
+        """Classes as the target's codes, shape (n,); inputs as of `scores`."""
         found: Array = self.scores(inputs).argmax(1)
         return found
 
-    def accuracy(self, table: Table) -> float:
-        """Share of a table's records of which the target is predicted."""
+    def accuracy(self, table: Any) -> float:
+        """Share of the records of a table or a data frame of which the target is predicted."""
+        table = Table.like(table, self.schema)
         return float((self.predict(table) == np.asarray(table[str(self.schema.target)]).astype(int)).mean())
 
     def __repr__(self) -> str:

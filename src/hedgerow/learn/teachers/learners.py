@@ -2,7 +2,7 @@
 
 A learner is a marked function of numbers (n, d), classes 0 .. C-1 of shape (n,) and randomness, which returns a prediction:
 
-    @hedgerow.core.question.travels
+    @hedgerow.travels
     def nearest_mean(X, y, rng, *, classes):
         means = np.stack([X[y == k].mean(0) if (y == k).any() else np.full(X.shape[1], 1e9) for k in range(classes)])
         return lambda new: -((new[:, None] - means) ** 2).sum(-1)
@@ -52,7 +52,7 @@ class Learner:
     ----------
     fit : callable
         `(X, y, rng, *, classes, **settings) -> prediction`, at the top of a module and marked
-        (`hedgerow.core.question.travels`), so that parties elsewhere can be asked it by its name.
+        (`hedgerow.travels`), so that parties elsewhere can be asked it by its name.
     settings : tuple of (name, value)
         Numbers and texts.
     """
@@ -64,7 +64,7 @@ class Learner:
         if not callable(self.fit) or not may_travel(self.fit) or hasattr(self.fit, "additive"):
             raise ModelInvalid(
                 f"{getattr(self.fit, '__qualname__', self.fit)!r} is not marked as a learner.",
-                remedy="Write @hedgerow.core.question.travels above the function.",
+                remedy="Write @hedgerow.travels above the function.",
             )
 
     def __call__(self, X: Array, y: Array, rng: np.random.Generator, classes: int) -> Prediction:
@@ -122,7 +122,7 @@ def learner(given: Learner | str | Mapping[str, Any], **settings: Any) -> Learne
     Raises
     ------
     SettingsInvalid (HR-511)
-        There is no such name, or it does not take these settings.
+        There is no such name, or it does not take these settings; or a function or a model is given in the place of its name.
     ModelInvalid (HR-510)
         One's own function cannot be imported, is not marked, or predicts no scores.
     """
@@ -130,6 +130,12 @@ def learner(given: Learner | str | Mapping[str, Any], **settings: Any) -> Learne
         made = given
         if settings:
             made = Learner(given.fit, tuple(sorted((dict(given.settings) | settings).items())))
+    elif not isinstance(given, str | Mapping):
+        raise SettingsInvalid(
+            f"a learner is named; {getattr(given, '__qualname__', type(given).__name__)!r} is a {type(given).__name__}.",
+            remedy="Write @hedgerow.travels above a function in a module, which may fit a model of scikit-learn, and give "
+            f'its name, "package.module:function". Or take one of {", ".join(LEARNERS)}.',
+        )
     else:
         named = {"name": given} if isinstance(given, str) else dict(given)
         found = _named(named.pop("name", ""))

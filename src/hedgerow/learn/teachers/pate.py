@@ -170,8 +170,9 @@ def pate_votes(
         Of the student: how far votes are spread, in [0, 1).
     rounds_alone : int
         Of the student: rounds of self-training.
-    inputs : table or array, optional
-        The public pool, in place of the server's table: a table with the features, or an array (N, ...) of them; all finite.
+    inputs : table, data frame or array, optional
+        The public pool, in place of the server's table: a table or frame with the features, or an array (N, ...);
+        all finite.
     start : VoteState, optional
         Continue after this state, which is the last one.
 
@@ -226,7 +227,7 @@ def pate_votes(
 def pate(
     federation: Federation,
     *,
-    inputs: Table | Array,
+    inputs: Any,
     teacher: Teacher | Mapping[str, Teacher] = "kernel",
     shards: int | Mapping[str, int] = 50,
     asked: int | None = None,
@@ -243,9 +244,9 @@ def pate(
 
     Parameters
     ----------
-    inputs : table or array
-        The public pool: a table with the features of the schema, or an array (N, ...) of them as a model reads them. No value
-        is missing: an input without one is refused before it is paid for.
+    inputs : table, data frame or array
+        The public pool: a table or a data frame with the features of the schema, with or without its target, or an array
+        (N, ...) of them as a model reads them. No value is missing: an input without one is refused before it is paid for.
     teacher : Learner, str or mapping
         What each shard fits: a name of `hedgerow.learn.teachers.LEARNERS`, `package.module:function`, a mapping with `name` and
         settings, or a `Learner`; or a mapping from party to one of these, with "others" for those that are not named.

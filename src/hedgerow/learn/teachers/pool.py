@@ -28,14 +28,24 @@ from ..tensors import columns_of, made_of, width
 log = logging.getLogger("hedgerow")
 
 
-def inputs_of(given: Table | Array, schema: Schema) -> Array:
-    """Features of a table, with or without its target, as a model reads them; an array of them as it is.
+def table_of(given: Any, schema: Schema) -> Any:
+    """A data frame of any library, with or without the target, held against the schema; a table or an array as it is."""
+    if isinstance(given, Table) or not hasattr(given, "columns"):
+        return given
+    if schema.target in given.columns:
+        return Table.like(given, schema)
+    return Table.like(given, Schema(tuple(column for column in schema if column.name in schema.features)))
+
+
+def inputs_of(given: Any, schema: Schema) -> Array:
+    """Features of a table or a data frame, with or without its target, as a model reads them; an array of them as it is.
 
     Raises
     ------
     SettingsInvalid (HR-511)
         An array has another shape than the schema's features; there is no row; or a value is missing or not finite.
     """
+    given = table_of(given, schema)
     lost = np.zeros(len(given), bool)
     if isinstance(given, Table):
         lacking = lacking_in(given, [name for name in schema.features if name in given.schema])
