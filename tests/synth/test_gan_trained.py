@@ -1,5 +1,6 @@
 """CTGAN and TVAE: gradients by hand, conditions that hold exactly, and tables that look like the real one."""
 
+import inspect
 import re
 from inspect import signature
 
@@ -73,7 +74,7 @@ def test_a_promise_that_cannot_be_kept_is_refused_and_names_who_keeps_it(name):
 
 @pytest.mark.parametrize("name", FEW)
 def test_help_names_every_setting(name):
-    given = set(signature(getattr(hr.synth, f"{name}_rounds")).parameters) - {"federation", "start"}
+    given = set(inspect.signature(getattr(hr.synth, f"{name}_rounds")).parameters) - {"federation", "start"}
     assert given == set(re.findall(r"`(\w+)`[,.]", getattr(hr.synth, name).__doc__.split("Returns")[0]))
 
 
