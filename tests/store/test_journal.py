@@ -278,3 +278,23 @@ def test_a_fork_harms_nobody_and_many_processes_make_one_file(tmp_path):
     assert "in a transaction when this process was forked" in within
     assert "belongs to another process" in lines
     assert at_once == "[0, 0, 0, 0, 0, 0] 30"
+
+
+def test_a_log_that_another_process_is_making_is_waited_for(tmp_path):
+    class Busy:
+        """A connection that SQLite refuses twice, whatever its patience."""
+
+        refusals = 2
+
+        def execute(self, query):
+            if self.refusals:
+                self.refusals -= 1
+                raise sqlite3.OperationalError("database is locked")
+            return self
+
+        def fetchone(self):
+            return ("wal",)
+
+    kept = opened(tmp_path / "notes.sqlite")
+    assert kept._mode(Busy()) == "wal"
+    kept.close()

@@ -19,6 +19,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -163,13 +164,24 @@ class Database:
             if not self._is_ours(connection):
                 self._make(connection)
             if self._made:
-                [mode] = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+                mode = self._mode(connection)
                 if mode != "wal":
                     raise CannotWrite(f"{self.path} cannot keep its log in a file, but in {mode!r} only.", asked=False)
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _mode(self, connection: sqlite3.Connection) -> str:
+        """Where the log is after it was asked into a file; while another process asks that SQLite refuses without patience."""
+        until = time.monotonic() + self._patience
+        while True:
+            try:
+                return str(connection.execute("PRAGMA journal_mode = WAL").fetchone()[0])
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > until:
+                    raise
+            time.sleep(0.01)
 
     def _make(self, connection: sqlite3.Connection) -> None:
         """Make the tables in an empty file."""

@@ -13,6 +13,7 @@ import hedgerow as hr
 from hedgerow.data import partitioner
 from own_budgets import BUDGET, NAMES, case_of, federation, result
 
+pytestmark = pytest.mark.filterwarnings("ignore:noise of")  # a case has few teachers, whose votes noise hides
 CHOOSING = {"hybrid_forest"}
 """Programs that also choose at the server, by a law of its own; epsilons of choices and sums are added up."""
 

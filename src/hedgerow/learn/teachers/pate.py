@@ -228,7 +228,7 @@ def pate(
     federation: Federation,
     *,
     inputs: Any,
-    teacher: Teacher | Mapping[str, Teacher] = "kernel",
+    teacher: Teacher | Mapping[str, Any] = "kernel",
     shards: int | Mapping[str, int] = 50,
     asked: int | None = None,
     straighten: bool = False,
