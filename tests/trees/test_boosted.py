@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from tree_patients import patients
 
-from conftest import patients
 from hedgerow.core import Party
 from hedgerow.data import iid
 from hedgerow.engines import InProcess, Loop, simulate

@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from tree_patients import patients
 
-from conftest import patients
 from hedgerow.core import Party
 from hedgerow.engines import InProcess, Loop
 from hedgerow.errors import SettingsInvalid
