@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
+
+from .column import Column
 
 Widths = Literal["equal", "log"]
 
@@ -42,3 +44,13 @@ def cuts_of_whole_numbers(low: float, high: float, n_bins: int, widths: Widths =
     cuts = cut_points(low, high, n_bins, widths)
     below = [first - 1, *(math.floor(cut) for cut in cuts)]  # the last whole number up to each cut
     return tuple(cut for cut, least, most in zip(cuts, below, below[1:], strict=False) if least < most < last)
+
+
+def cuts_of_column(column: Column, n_bins: int, widths: Widths = "equal") -> tuple[float, ...]:
+    """The cut points of any column: between all levels of a category, and of a number, whose range is declared, as above."""
+    if column.kind == "binary":
+        return (0.5,)
+    if column.kind == "category":
+        return tuple(np.arange(0.5, len(column.levels) - 1).tolist())
+    low, high = cast(float, column.low), cast(float, column.high)
+    return (cuts_of_whole_numbers if column.kind == "integer" else cut_points)(low, high, n_bins, widths)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from hedgerow.core.events import Unit
 from hedgerow.core.federation import Federation
-from hedgerow.core.ledger import Entry, grouped
+from hedgerow.core.ledger import Entry, Ledger, grouped
 
 from .accounting import Accountant, epsilon
 from .budget import Budget
@@ -28,6 +28,13 @@ def costs(federation: Federation, delta: float | None, asked_before: int = 0) ->
     ledger = federation.ledger
     budget = ledger.limit if isinstance(ledger.limit, Budget) else None
     return costs_of(ledger.since(asked_before), [*ledger.others, *ledger.entries], delta, budget)
+
+
+def epsilon_since(federation: Federation, asked_before: int, delta: float) -> float:
+    """Epsilon per record, at this delta, of what was asked since the ledger had a length."""
+    since = Ledger()
+    since.entries = federation.ledger.since(asked_before)
+    return since.epsilon(delta=delta, unit="record")
 
 
 def costs_of(

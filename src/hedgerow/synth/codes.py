@@ -25,7 +25,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.question import elementwise, minds_missing, travels
 from hedgerow.data import Column, Schema
 from hedgerow.data.column import Role
-from hedgerow.data.cuts import Widths, cut_points, cuts_of_whole_numbers
+from hedgerow.data.cuts import Widths, cuts_of_column, names_of
 from hedgerow.errors import SchemaInvalid, SettingsInvalid
 
 MOST_CODES = 2**12
@@ -114,7 +114,7 @@ class Codes:
         chosen = tuple(schema[name] for name in schema.names if name in {schema[one].name for one in names})
         _refuse_uncodable(chosen)
         _refuse_negative_weights(schema)
-        log = (log,) if isinstance(log, str) else tuple(log)
+        log = names_of(log)
         points = {name: _listed(name, given) for name, given in (points or {}).items()}
         numbers = {column.name: column for column in chosen if column.kind in ("number", "integer")}
         for key, given in (("log", log), ("points", points)):
@@ -248,14 +248,11 @@ def coded(columns: Mapping[str, Any], *, codes: Codes) -> dict[str, Array]:
 
 
 def _cuts(column: Column, bins: int, widths: Widths) -> tuple[float, ...]:
-    if column.kind == "binary":
-        return (0.5,)
-    if column.kind == "category":
-        return tuple(np.arange(0.5, len(column.levels) - 1).tolist())
+    cuts = cuts_of_column(column, bins, widths)
+    if column.kind != "number":
+        return cuts
     low, high = cast(float, column.low), cast(float, column.high)  # declared: see `_refuse_uncodable`
-    if column.kind == "integer":
-        return cuts_of_whole_numbers(low, high, bins, widths)
-    return tuple(sorted(cut for cut in set(cut_points(low, high, bins, widths)) if low <= cut < high))  # of a constant none
+    return tuple(sorted(cut for cut in set(cuts) if low <= cut < high))  # of a constant none
 
 
 def _listed(name: str, points: Sequence[float]) -> tuple[float, ...]:

@@ -15,14 +15,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from hedgerow.core.bound import Bound, l2
 from hedgerow.core.question import elementwise, travels
 from hedgerow.data import Column, Schema
-from hedgerow.data.cuts import Widths, cut_points, cuts_of_whole_numbers, names_of
+from hedgerow.data.cuts import cuts_of_column, names_of
 from hedgerow.errors import SchemaInvalid, SettingsInvalid
 
 MOST_BINS = 2**15
@@ -94,7 +94,7 @@ class Bins:
                 f"log={list(log)!r} names {strange[:5]}, which are no numbers among the features.",
                 remedy="Name features that are declared as number or integer.",
             )
-        cuts = tuple(_cuts(column, n_bins, "log" if column.name in log else "equal") for column in chosen)
+        cuts = tuple(cuts_of_column(column, n_bins, "log" if column.name in log else "equal") for column in chosen)
         return cls(chosen, cuts, schema[schema.target], heaviest)
 
     @property
@@ -153,15 +153,6 @@ def binned(columns: Mapping[str, Any], *, bins: Bins) -> dict[str, np.ndarray]:
         scaled = (target - bins.centre) / bins.scale
         target = scaled if bins.bound is None else np.clip(scaled, -1.0, 1.0)
     return {"bins": bins.number(columns), "target": target}
-
-
-def _cuts(column: Column, n_bins: int, widths: Widths) -> tuple[float, ...]:
-    if column.kind == "binary":
-        return (0.5,)
-    if column.kind == "category":
-        return tuple(np.arange(0.5, len(column.levels) - 1).tolist())
-    low, high = cast(float, column.low), cast(float, column.high)  # declared: see `_refuse_unbinnable`
-    return (cuts_of_whole_numbers if column.kind == "integer" else cut_points)(low, high, n_bins, widths)
 
 
 def _refuse_unbinnable(features: tuple[Column, ...], target: Column) -> None:

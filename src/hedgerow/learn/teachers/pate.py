@@ -329,7 +329,7 @@ def outcome(federation: Federation, settings: Mapping[str, Any], state: VoteStat
     ]
     if not math.isnan(labels.sure):
         rows.append(("chance that the largest number is right where all teachers agree", labels.sure))
-    tables = {"Votes": pandas.DataFrame(rows, columns=["", "value"])}
+    tables = {"Votes": pandas.DataFrame([(name, f"{value:.4g}") for name, value in rows], columns=["", "value"])}
     if not state.sigma and whole(state.votes):
         tables[PUBLISHED] = pandas.DataFrame(
             [

@@ -24,9 +24,9 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.declaration import Case, Key, program
 from hedgerow.core.federation import Federation
-from hedgerow.core.ledger import Ledger
 from hedgerow.data import Schema, Table, complete_cases, load
 from hedgerow.errors import SettingsInvalid
+from hedgerow.privacy.costs import epsilon_since
 from hedgerow.privacy.shares import BudgetShares, Share
 from hedgerow.stats.columns import schema_of
 from hedgerow.stats.private import UnitRows
@@ -160,7 +160,7 @@ def model_trials(
         before, results = len(federation.ledger), state.results.copy()
         fit = _duals if trial.way.program == DUALS else _fitted
         results[number, VALUE] = fit(federation, trial, given, number, test, duals)
-        results[number, SPENT] = spent(federation, before, delta)
+        results[number, SPENT] = epsilon_since(federation, before, delta)
         state = ModelTrialState(number + 1, results)
         yield state
 
@@ -240,10 +240,3 @@ def measured(one: Any, settings: Mapping[str, Any], state: Any, schema: Schema, 
     low, high = (0.0 if target.low is None else float(target.low)), (1.0 if target.high is None else float(target.high))
     half = (high - low) / 2
     return float((1 - found) * np.var(np.asarray(test[target.name], np.float64) / half))
-
-
-def spent(federation: Federation, before: int, delta: float) -> float:
-    """Epsilon at delta of what was asked since the ledger had a length."""
-    since = Ledger()
-    since.entries = federation.ledger.since(before)
-    return since.epsilon(delta=delta, unit="record")

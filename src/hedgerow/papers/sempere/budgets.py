@@ -30,6 +30,7 @@ from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.data import Schema, Table, complete_cases, load
 from hedgerow.errors import SettingsInvalid
+from hedgerow.privacy.costs import epsilon_since
 from hedgerow.stats.columns import schema_of
 from hedgerow.synth import Codes
 from hedgerow.synth.codes import coded
@@ -37,7 +38,6 @@ from hedgerow.synth.metrics import tv_of_counts
 from hedgerow.synth.tables import Tables, pairs, table_counts
 from hedgerow.synth.tstr import MADE, tstr
 
-from ..haug.trials import spent
 from .ways import SynthesizerWay, made_by, ways_named
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def synthesizer_trials(
         results[number, [COLUMNS, PAIRS]] = alike(state.real, counted(drawn, codes, tables), tables)
         if test is not None:
             results[number, [LINEAR, BOOSTED]] = scores(drawn, test, codes)
-        results[number, SPENT] = spent(federation, before, delta)
+        results[number, SPENT] = epsilon_since(federation, before, delta)
         state = RecordTrialState(number + 1, results, state.real)
         yield state
 
