@@ -36,6 +36,7 @@ ORDER = (
     "trees",
     "synth",
     "vertical",
+    "market",
     "privacy",
     "crypto",
     "compression",

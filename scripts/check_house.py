@@ -29,6 +29,7 @@ ROOMS = (
     "engines",
     "learn",
     "loggers",
+    "market",
     "notebook",
     "privacy",
     "report",

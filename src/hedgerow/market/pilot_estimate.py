@@ -1,0 +1,66 @@
+"""What is known of a loss before the first question: where it is least, how it curves there, how records scatter.
+
+    H    second derivative of f at theta*, ridge included      excess of theta: (theta - theta*)' H (theta - theta*) / 2
+    G    covariance of one record's gradient at theta*         excess of n records' own best theta: tr(H^-1 G) / (2 n)
+
+For the squared loss f is this parabola everywhere; for the logistic loss near theta*; the hinge has a curvature only where
+records lie on its kink, besides its ridge.
+
+Source: Wu 2019, section 3.2. Differs: the thesis bounds the excess by constants of the loss; here the loss itself is looked at,
+in records that belong to no party (`of_records`) or by a noisy question to the owners (`hedgerow.market.second_moments`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hedgerow.core.arrays import Array
+from hedgerow.learn.queries.fitness import optimum, smooth
+from hedgerow.learn.queries.losses import QueryLoss
+
+KINK = 0.1
+"""The hinge is rounded off over so much of the margin where its curvature is measured."""
+
+
+@dataclass(frozen=True)
+class PilotEstimate:
+    """The neighbourhood of a loss's least value.
+
+    Attributes
+    ----------
+    curvature : array of shape (d, d)
+        H, symmetric, positive semidefinite.
+    best : array of shape (d,)
+        theta*, in the box.
+    least : float
+        f(theta*).
+    scatter : array of shape (d, d)
+        G.
+    source : str
+        How it is known, in words: "10 000 public records".
+    """
+
+    curvature: Array
+    best: Array
+    least: float
+    scatter: Array
+    source: str
+
+    @property
+    def sampling(self) -> float:
+        """Expected excess, times n, of the best theta of n records on records like them."""
+        return float(np.trace(np.linalg.pinv(self.curvature, hermitian=True) @ self.scatter)) / 2
+
+    @classmethod
+    def of_records(cls, loss: QueryLoss, x: Array, y: Array, box: float, source: str, w: Array | None = None) -> PilotEstimate:
+        """From records that belong to no party: x of shape (n, d), y of shape (n,), as `Inputs` makes them."""
+        weights = np.ones(len(y)) if w is None else w
+        best = optimum(loss, x, y, weights, box)
+        curvature = smooth(loss, best, x, y, weights, KINK)[2]
+        slopes = loss.slopes(x @ best, y)
+        rows = slopes[:, None] * x
+        rows = rows - weights @ rows / weights.sum()
+        scatter = (rows.T * weights) @ rows / weights.sum()
+        return cls(curvature, best, float(loss.cost(best, x, y, weights)), scatter, source)
