@@ -78,7 +78,7 @@ def test_weights_count_once_in_the_noise_and_once_in_the_records():
 
 
 def test_a_forecast_worse_than_zeros_is_saturated_and_says_so():
-    open_, closed = (forecast(ESTIMATE, RULES["algorithm-2"], T, answers((e,) * 3), RECORDS) for e in (100.0, 0.1))
+    open_, closed = (forecast(ESTIMATE, RULES["algorithm-2"], T, answers((e,) * 3), RECORDS) for e in (100.0, 0.01))
     assert not open_.saturated
     assert "in 90 of 100 runs between" in open_.sentence
     assert closed.saturated
