@@ -11,17 +11,23 @@ if TYPE_CHECKING:
     from .owner_noise import mean_variance, variances
     from .pilot_estimate import PilotEstimate
     from .propagation import Propagation, average_weights, propagate
+    from .second_moments import PilotState, estimate_of, pilot_moments
+    from .worst_case import worst_case
 
 __all__ = [
     "Forecast",
     "PilotEstimate",
+    "PilotState",
     "Propagation",
     "average_weights",
     "channel_variance",
+    "estimate_of",
     "forecast",
     "mean_variance",
+    "pilot_moments",
     "propagate",
     "variances",
+    "worst_case",
 ]
 
 lazily(__name__)
