@@ -9,7 +9,7 @@ from hedgerow.lazy import lazily
 if TYPE_CHECKING:
     from .forecast import Forecast, channel_variance, forecast
     from .owner_noise import mean_variance, variances
-    from .pilot_estimate import PilotEstimate
+    from .pilot_estimate import PilotEstimate, PilotRows
     from .propagation import Propagation, average_weights, propagate
     from .second_moments import PilotState, estimate_of, pilot_moments
     from .worst_case import worst_case
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Forecast",
     "PilotEstimate",
+    "PilotRows",
     "PilotState",
     "Propagation",
     "average_weights",
