@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
+    from .asynchronous import AsynchronousForecast, asynchronous
     from .owner_noise import mean_variance, variances
     from .pilot_estimate import PilotEstimate
     from .propagation import Propagation, average_weights, propagate
 
 __all__ = [
+    "AsynchronousForecast",
     "PilotEstimate",
     "Propagation",
+    "asynchronous",
     "average_weights",
     "mean_variance",
     "propagate",
