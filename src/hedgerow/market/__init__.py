@@ -8,16 +8,20 @@ from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
     from .asynchronous import AsynchronousForecast, asynchronous
+    from .forecast import Forecast, channel_variance, forecast
     from .owner_noise import mean_variance, variances
     from .pilot_estimate import PilotEstimate
     from .propagation import Propagation, average_weights, propagate
 
 __all__ = [
     "AsynchronousForecast",
+    "Forecast",
     "PilotEstimate",
     "Propagation",
     "asynchronous",
     "average_weights",
+    "channel_variance",
+    "forecast",
     "mean_variance",
     "propagate",
     "variances",
