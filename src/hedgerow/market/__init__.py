@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from .owner_noise import mean_variance, variances
     from .pilot_estimate import PilotEstimate
     from .propagation import Propagation, average_weights, propagate
+    from .worth import CoalitionWorth, leave_one_out, marginal_worth, sampled_shapley, shapley
 
 __all__ = [
+    "CoalitionWorth",
     "PilotEstimate",
     "Prefix",
     "Propagation",
@@ -21,9 +23,13 @@ __all__ = [
     "best_weights",
     "equal_excess",
     "excess",
+    "leave_one_out",
+    "marginal_worth",
     "mean_variance",
     "precisions",
     "propagate",
+    "sampled_shapley",
+    "shapley",
     "variances",
     "weighted_excess",
 ]
