@@ -344,7 +344,7 @@ def test_a_partitioner_prints_as_it_is_written_and_is_found_by_name():
     scheme = partitioner("dirichlet_labels", parties=20, alpha=0.5)
     assert repr(scheme) == "dirichlet_labels(parties=20, alpha=0.5, min_records=1)"
     assert scheme == dirichlet_labels(20, 0.5)
-    assert len(PARTITIONERS) == 12
+    assert len(PARTITIONERS) == 13
 
 
 @pytest.mark.parametrize(
