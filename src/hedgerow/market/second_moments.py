@@ -6,12 +6,13 @@
     loss                     H                b       f(0)     G
     squared                  2 M + ridge      2 s     q        4 r M        r = f* - ridge |theta*|^2 / 2, at every x
     logistic                 M / 4 + ridge    s / 2   log 2    M / 4        at theta = 0, an upper bound of H
-    hinge, ridge >= |x|^2    ridge            s       1        (length^2 - |s|^2) / d     margins below 1: no kink
+    hinge, large ridge       ridge            s       1        (length^2 - |s|^2) / d     margins below 1: no kink
 
     theta* = H^-1 b, cut to the box;   f* = f(0) - b'theta* + theta*'H theta* / 2, not below FLOOR
 
-Only what a loss needs is asked: M and s of the logistic loss, s alone of the hinge. A hinge with a smaller ridge has records
-on both sides of its kink, which moments do not tell: then take records that belong to no party (`PilotEstimate.of_records`).
+Only what a loss needs is asked: M and s of the logistic loss, s alone of the hinge. With a ridge of length^2 no margin reaches
+1; down to half of it the released s tells whether one can, and the source says so. With a smaller ridge records lie on both
+sides of the kink, which moments do not tell: then take records that belong to no party (`PilotEstimate.of_records`).
 
 Releases : one sum, of shape d^2 + d + 1 at most.
 Unit     : record; `hedgerow.stats.private.second_moments` tells the ball and tests reach it.
@@ -143,7 +144,7 @@ def pilot_moments(
     Raises
     ------
     SettingsInvalid (HR-511)
-        A hinge whose ridge is below the squared length of a row: moments do not tell its curvature.
+        A hinge whose ridge is below half the squared length of a row: moments do not tell its curvature.
     UnboundedSum (HR-210)
         Record weights declare no range.
     """
@@ -175,11 +176,11 @@ def parts_of(loss: QueryLoss, spec: Inputs) -> MomentParts:
         return MomentParts(1.0, math.sqrt(2.0), 1.0)
     if loss.kind == "logistic":
         return MomentParts(1.0, math.sqrt(2.0))
-    if loss.ridge < spec.length(2) ** 2 * (1 - 1e-12):
+    if loss.ridge < spec.length(2) ** 2 / 2:
         raise SettingsInvalid(
             f"a hinge with ridge {loss.ridge:g} where rows are up to {spec.length(2):g} long bends wherever its records lie on "
             "the kink, which second moments do not tell.",
-            remedy="Take records that belong to no party (PilotEstimate.of_records), or a ridge of at least that squared.",
+            remedy="Take records that belong to no party (PilotEstimate.of_records), or a ridge of at least half that squared.",
         )
     return MomentParts(0.0, 1.0)
 
@@ -208,6 +209,8 @@ def estimate_of(
     best = np.clip(np.linalg.solve(bent, b), -box, box)
     least = max(float(at_zero - b @ best + best @ bent @ best / 2), FLOOR)
     if loss.kind == "hinge":
+        if (margin := spec.length(2) * float(np.linalg.norm(best))) > 1:
+            source += f"; margins may reach {show(margin)}, beyond the kink of the hinge, which is not seen"
         scatter = max(spec.length(2) ** 2 - float(s @ s), 0.0) / d * np.eye(d)
     else:
         residual = max(least - loss.ridge / 2 * float(best @ best), 0.0)
