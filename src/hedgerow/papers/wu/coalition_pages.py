@@ -69,7 +69,7 @@ def beside(settings: Mapping[str, Any], state: CoalitionTrialState, mean: Array)
         rows.append((settings["scenario"], n, *pairs, prefix, " ".join(f"{w:.3g}" for w in state.weights[i, BEST])))
     note = (
         f"Means of {settings['repeats']} trainings of {settings['horizon']} questions; {settings['noise']} noise, epsilon "
-        f"{settings['epsilon']:g} of owner 1. The forecast stands on public records of the server. It is the mean over all ways "
+        f"{settings['epsilon']:g} of owner 1. The forecast stands on public records of the server. It is the mean over ways "
         "to deal the records, takes the box for inactive, and sees no differences between owners."
     )
     return Grid(f"Relative fitness, achieved and forecast: {settings['called']}", tuple(columns), tuple(rows), note)
