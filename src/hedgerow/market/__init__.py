@@ -10,19 +10,26 @@ if TYPE_CHECKING:
     from .asynchronous import AsynchronousForecast, asynchronous
     from .coalitions import Prefix, best_prefix, best_weights, equal_excess, excess, precisions, weighted_excess
     from .forecast import Forecast, channel_variance, forecast
+    from .insurance import FeasibleEpsilons, compensation, feasible_epsilons
+    from .leakage import database_leakage, leakage
+    from .meaning import Meaning, meaning
     from .owner_noise import mean_variance, variances
     from .pilot_estimate import PilotEstimate
+    from .posterior import advantage, advantage_of, epsilon_for_posterior, posterior, posterior_of_worlds, power, right_guess
     from .price_search import best_price
     from .prices import LearnerTerms, OwnerTerms, PostedPrice, Supply, post
     from .propagation import Propagation, average_weights, propagate
     from .sum_noise import SumNoise, separation
+    from .utility import utility, utility_of_count
     from .worth import CoalitionWorth, leave_one_out, marginal_worth, sampled_shapley, shapley
 
 __all__ = [
     "AsynchronousForecast",
     "CoalitionWorth",
+    "FeasibleEpsilons",
     "Forecast",
     "LearnerTerms",
+    "Meaning",
     "OwnerTerms",
     "PilotEstimate",
     "PostedPrice",
@@ -30,24 +37,38 @@ __all__ = [
     "Propagation",
     "SumNoise",
     "Supply",
+    "advantage",
+    "advantage_of",
     "asynchronous",
     "average_weights",
     "best_prefix",
     "best_price",
     "best_weights",
     "channel_variance",
+    "compensation",
+    "database_leakage",
+    "epsilon_for_posterior",
     "equal_excess",
     "excess",
+    "feasible_epsilons",
     "forecast",
+    "leakage",
     "leave_one_out",
     "marginal_worth",
     "mean_variance",
+    "meaning",
     "post",
+    "posterior",
+    "posterior_of_worlds",
+    "power",
     "precisions",
     "propagate",
+    "right_guess",
     "sampled_shapley",
     "separation",
     "shapley",
+    "utility",
+    "utility_of_count",
     "variances",
     "weighted_excess",
 ]
