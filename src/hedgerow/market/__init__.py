@@ -7,17 +7,42 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
+    from .coalitions import Prefix, best_prefix, best_weights, equal_excess, excess, precisions, weighted_excess
     from .owner_noise import mean_variance, variances
     from .pilot_estimate import PilotEstimate
+    from .price_search import best_price
+    from .prices import LearnerTerms, OwnerTerms, PostedPrice, Supply, post
     from .propagation import Propagation, average_weights, propagate
+    from .sum_noise import SumNoise, separation
+    from .worth import CoalitionWorth, leave_one_out, marginal_worth, sampled_shapley, shapley
 
 __all__ = [
+    "CoalitionWorth",
+    "LearnerTerms",
+    "OwnerTerms",
     "PilotEstimate",
+    "PostedPrice",
+    "Prefix",
     "Propagation",
+    "SumNoise",
+    "Supply",
     "average_weights",
+    "best_prefix",
+    "best_price",
+    "best_weights",
+    "equal_excess",
+    "excess",
+    "leave_one_out",
+    "marginal_worth",
     "mean_variance",
+    "post",
+    "precisions",
     "propagate",
+    "sampled_shapley",
+    "separation",
+    "shapley",
     "variances",
+    "weighted_excess",
 ]
 
 lazily(__name__)
