@@ -8,6 +8,7 @@ from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
     from .coalitions import Prefix, best_prefix, best_weights, equal_excess, excess, precisions, weighted_excess
+    from .forecast import Forecast, channel_variance, forecast
     from .owner_noise import mean_variance, variances
     from .pilot_estimate import PilotEstimate
     from .price_search import best_price
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CoalitionWorth",
+    "Forecast",
     "LearnerTerms",
     "OwnerTerms",
     "PilotEstimate",
@@ -30,8 +32,10 @@ __all__ = [
     "best_prefix",
     "best_price",
     "best_weights",
+    "channel_variance",
     "equal_excess",
     "excess",
+    "forecast",
     "leave_one_out",
     "marginal_worth",
     "mean_variance",
