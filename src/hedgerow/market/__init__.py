@@ -9,8 +9,13 @@ from hedgerow.lazy import lazily
 if TYPE_CHECKING:
     from .coalitions import Prefix, best_prefix, best_weights, equal_excess, excess, precisions, weighted_excess
     from .forecast import Forecast, channel_variance, forecast
+    from .known_loss import KnownLoss
     from .owner_noise import mean_variance, variances
+    from .owner_offer import OwnerOffer
+    from .owners_plan import OwnersPlan, PlannedFitness, PlannedOwner
     from .pilot_estimate import PilotEstimate
+    from .plan import ScaledForecast, fitness_of, plan, scaled
+    from .plan_page import write_plan
     from .price_search import best_price
     from .prices import LearnerTerms, OwnerTerms, PostedPrice, Supply, post
     from .propagation import Propagation, average_weights, propagate
@@ -20,12 +25,18 @@ if TYPE_CHECKING:
 __all__ = [
     "CoalitionWorth",
     "Forecast",
+    "KnownLoss",
     "LearnerTerms",
+    "OwnerOffer",
     "OwnerTerms",
+    "OwnersPlan",
     "PilotEstimate",
+    "PlannedFitness",
+    "PlannedOwner",
     "PostedPrice",
     "Prefix",
     "Propagation",
+    "ScaledForecast",
     "SumNoise",
     "Supply",
     "average_weights",
@@ -35,18 +46,22 @@ __all__ = [
     "channel_variance",
     "equal_excess",
     "excess",
+    "fitness_of",
     "forecast",
     "leave_one_out",
     "marginal_worth",
     "mean_variance",
+    "plan",
     "post",
     "precisions",
     "propagate",
     "sampled_shapley",
+    "scaled",
     "separation",
     "shapley",
     "variances",
     "weighted_excess",
+    "write_plan",
 ]
 
 lazily(__name__)
