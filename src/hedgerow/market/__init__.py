@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from .price_search import best_price
     from .prices import LearnerTerms, OwnerTerms, PostedPrice, Supply, post
     from .propagation import Propagation, average_weights, propagate
+    from .second_moments import PilotState, estimate_of, pilot_moments
     from .sum_noise import SumNoise, separation
+    from .worst_case import worst_case
     from .worth import CoalitionWorth, leave_one_out, marginal_worth, sampled_shapley, shapley
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "OwnerTerms",
     "OwnersPlan",
     "PilotEstimate",
+    "PilotState",
     "PlannedFitness",
     "PlannedOwner",
     "PostedPrice",
@@ -45,12 +48,14 @@ __all__ = [
     "best_weights",
     "channel_variance",
     "equal_excess",
+    "estimate_of",
     "excess",
     "fitness_of",
     "forecast",
     "leave_one_out",
     "marginal_worth",
     "mean_variance",
+    "pilot_moments",
     "plan",
     "post",
     "precisions",
@@ -61,6 +66,7 @@ __all__ = [
     "shapley",
     "variances",
     "weighted_excess",
+    "worst_case",
     "write_plan",
 ]
 
