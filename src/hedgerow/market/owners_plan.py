@@ -95,6 +95,9 @@ class OwnersPlan:
     owners : tuple of PlannedOwner
         All of them, in the order of the file.
     fitness : PlannedFitness
+        On everybody like the owners' records.
+    own : PlannedFitness
+        On the records that take part, which a simulation can measure: less, as they are fitted.
     noise : SumNoise
         Law, horizon, radius, neighbours and delta of the answers.
     price : float or None
@@ -117,6 +120,7 @@ class OwnersPlan:
     title: str
     owners: tuple[PlannedOwner, ...]
     fitness: PlannedFitness
+    own: PlannedFitness
     noise: SumNoise
     price: float | None
     value: float | None
@@ -158,11 +162,23 @@ class OwnersPlan:
         """The most that any owner would gain by another epsilon, or none."""
         return None if self.price is None else max(one.deviation or 0.0 for one in self.owners)
 
+    @property
+    def records(self) -> dict[str, int]:
+        """Records by owner that takes part."""
+        return {one.name: one.records for one in self.coalition}
+
     def answers(self) -> Answers:
-        """The noise that owners agree on."""
+        """The noise that owners agree on, and their weights."""
         n = self.noise
-        how = {"law": n.law, "neighbours": n.neighbours, "delta": n.delta}
-        return Answers.of(self.epsilons, n.horizon, radius=n.radius, **how)
+        return Answers.of(
+            self.epsilons,
+            n.horizon,
+            radius=n.radius,
+            law=n.law,
+            neighbours=n.neighbours,
+            delta=n.delta,
+            weights=self.weights,
+        )
 
     @property
     def assumptions(self) -> tuple[str, ...]:

@@ -113,12 +113,13 @@ def plan(
     best = best_weights(n[taken], a[taken], s, amplification)
     weights[taken] = [_rounded(w, DIGITS, ROUND_DOWN) for w in best]
     owners = _owners(offers, known, noise, epsilons, weights, a, price, supply, spent)
-    fitness = fitness_of(known, n[taken], a[taken], weights[taken])
+    members = n[taken], a[taken], weights[taken]
     first = best_prefix(n, a, s, amplification, known.bias)
     return OwnersPlan(
         title,
         owners,
-        fitness,
+        fitness_of(known, *members),
+        fitness_of(known, *members, own=True),
         noise,
         price,
         value,
@@ -132,14 +133,20 @@ def plan(
     )
 
 
-def fitness_of(known: KnownLoss, records: Array, variances: Array, weights: Array) -> PlannedFitness:
+def fitness_of(known: KnownLoss, records: Array, variances: Array, weights: Array, *, own: bool = False) -> PlannedFitness:
     """The relative fitness that owners of these records, noise variances and public weights reach together.
 
-    All arrays of shape (owners,).
+    Parameters
+    ----------
+    records, variances, weights : arrays of shape (owners,)
+    own : bool
+        On their own records, where only unequal weights lead away from the best theta; else on everybody like them.
     """
     total = float(excess(weights, records, variances, known.sampling, known.amplification, known.bias))
     size = float(weights @ records) ** 2
     variance, share = float(np.square(weights) @ variances) / size, float(np.square(weights) @ records) / size
+    fitted = min(share, 1 / float(records.sum())) if own else 0.0
+    total, share = total - known.sampling * fitted, share - fitted
     ends = interval(SHARE, *known.squares(variance, share))
     f = known.least
     saturated = known.begin is not None and total > known.begin

@@ -24,14 +24,25 @@ PROGRAM = "gradient_queries"
 
 def sections(plan: OwnersPlan) -> dict[str, Any]:
     """What a plan adds to a study, as nested mappings."""
-    noise, delta = plan.noise, plan.noise.delta if plan.noise.law == "gaussian" else 0.0
+    noise, gaussian = plan.noise, plan.noise.law == "gaussian"
     program: dict[str, Any] = {"rounds": noise.horizon, "noise": noise.law, "neighbours": noise.neighbours}
-    program |= {"delta": delta} if delta else {}
-    program |= {"epsilons": plan.epsilons, "weights": plan.weights}
-    budgets = {name: {"epsilon": epsilon, "delta": delta or LEAST_DELTA} for name, epsilon in plan.budgets.items()}
-    f = plan.fitness
+    program |= {"delta": noise.delta} if gaussian else {}
+    program |= {"epsilons": plan.epsilons, "weights": plan.weights, "n_records": plan.records}
+    f = plan.own
     forecast = {"measure": MEASURE, "expected": _told(f.expected), "low": _told(f.low), "high": _told(f.high)}
+    budgets = {name: budget_of(plan, name) for name in plan.budgets}
     return {"program": program, "party_budgets": budgets, "forecast": forecast | {"source": source_of(plan)}}
+
+
+def budget_of(plan: OwnersPlan, owner: str) -> dict[str, Any]:
+    """What an owner may lose by everything, as the ledger counts it: for a record that is there or not.
+
+    Epsilons for a record that becomes another are halved: the same noise moves half as far.
+    """
+    epsilon = plan.budgets[owner] / (2 if plan.noise.neighbours == "replace-one" else 1)
+    if plan.noise.law == "gaussian":
+        return {"epsilon": epsilon, "delta": plan.noise.delta}
+    return {"epsilon": epsilon, "delta": LEAST_DELTA}
 
 
 MEASURE = "relative fitness"
@@ -42,14 +53,16 @@ LEAST_DELTA = 1e-9
 def source_of(plan: OwnersPlan) -> str:
     """Where a plan's numbers come from, in a sentence."""
     of = f"the plan of owners {plan.digest}" if plan.digest else "a plan of owners"
-    return f"{of}; the loss is known by {plan.known.source}"
+    return f"On the owners' own records, by {of}; the loss is known by {plan.known.source}."
 
 
 def snippet(plan: OwnersPlan) -> str:
     """The sections as a person copies them into a study: one line for each key."""
     found = sections(plan)
     program = {
-        key: found["program"][key] for key in ("epsilons", "weights", "noise", "delta", "neighbours") if key in found["program"]
+        key: found["program"][key]
+        for key in ("epsilons", "weights", "n_records", "noise", "delta", "neighbours")
+        if key in found["program"]
     }
     return _in_lines(found | {"program": program})
 
@@ -97,7 +110,8 @@ def guard_text(plan: OwnersPlan, owner: str) -> str:
     programs = [{"name": name} for name in ([PROGRAM] if not plan.spent else [PILOT, PROGRAM])]
     budget = {**budgets[owner], "unit": "record", "trust": "nobody"}
     guard = {"programs": programs, "require": {"noise": "party"}, "budget": budget}
-    top = f"# For the station of {owner}, from {source_of(plan)}.\n"
+    of = f"the plan of owners {plan.digest}" if plan.digest else "a plan of owners"
+    top = f"# For the station of {owner}, by {of}.\n"
     return f"{top}\n{_in_lines({'guard': guard})}\n"
 
 
