@@ -41,15 +41,17 @@ def plan(
     from hedgerow.market.plan_page import write_plan
     from hedgerow.study import planned_files
     from hedgerow.study.owners_file import load_owners
-    from hedgerow.study.planning import plan_owners
+    from hedgerow.study.planning import pilot_folder, plan_owners
 
-    base = load_owners(owners).study
+    file = load_owners(owners)
+    base, folder = file.study, pilot_folder(file, owners)
+    asks = file.pilot.epsilon is not None and not folder.exists()
     if write_study is not None and base is None:
         raise StudyInvalid(
             "--write-study needs a study to start from.", remedy='Name it in the file of owners: study = "study.toml".'
         )
     found = plan_owners(owners, data_dir=data_dir)
-    wrote: dict[str, Any] = {}
+    wrote: dict[str, Any] = {"pilot": folder} if asks else {}
     if out is not None:
         write_plan(found, out, planned_files.snippet(found))
         wrote["page"] = out
@@ -61,9 +63,16 @@ def plan(
     if as_json:
         print_json(told(found) | {"wrote": wrote})
         return
+    if asks:
+        _say(f"Asked once: epsilon {found.spent:g} of each owner, charged to the study's ledger. Its run is in {folder}.\n")
     show(found, planned_files.snippet(found) if len(found.coalition) <= FEW else "")
-    for name, path in wrote.items():
-        _say(f"{name.capitalize()}: {path}" if isinstance(path, Path) else f"Guards: {len(path)} files in {write_guards}")
+    out_of = [one.name for one in found.owners if not one.taken]
+    if out is not None:
+        _say(f"Page: {out}")
+    if write_study is not None:
+        _say(f"Study: {write_study}" + (f"; submit it with --stations {','.join(found.epsilons)}" if len(out_of) > 0 else ""))
+    if write_guards is not None:
+        _say(f"Guards: {len(wrote['guards'])} in {write_guards}")
 
 
 def show(found: OwnersPlan, sections: str = "") -> None:

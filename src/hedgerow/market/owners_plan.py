@@ -197,9 +197,11 @@ class OwnersPlan:
             *self.known.limits,
         ]
         if self.spent:
-            found.append(
-                f"Each owner spent epsilon {self.spent:g} on the question from which this is known; its budget covers both."
-            )
+            found += [
+                f"Each owner spent epsilon {self.spent:g} on the question that this is known from, and budgets cover both.",
+                "The plan depends on what that question released; what was agreed before it is each owner's highest epsilon, "
+                "which the two, added up, do not exceed.",
+            ]
         if self.price is not None:
             found.append("An epsilon e costs an owner c (exp e - 1), with the c that it declares.")
         return tuple(found)

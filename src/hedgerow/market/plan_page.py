@@ -86,11 +86,11 @@ def owners_grid(plan: OwnersPlan, title: str = "Owners") -> Grid:
 
 def fitting(grid: Grid) -> Fits:
     """A table of text for a terminal of any width, numbers to the right."""
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
+    made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim")
     for place, name in enumerate(grid.columns):
         made.add_column(Text(name), justify="right" if place else "left", overflow="fold")
     for row in grid.rows:
-        made.add_row(*(Text(str(cell)) for cell in row))
+        made.add_row(*(Text(str(cell).replace(" ", "\N{NO-BREAK SPACE}")) for cell in row))
     return Fits(made)
 
 

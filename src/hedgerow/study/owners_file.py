@@ -79,6 +79,7 @@ class PilotSection(Section):
     records: int | None = Field(None, ge=2, description="at most so many of them, the first")
     epsilon: float | None = Field(None, gt=0, description="of one question for second moments, which every owner pays")
     delta: float = Field(1e-6, gt=0, lt=1, description="of that question")
+    run: str | None = Field(None, description="folder of that question's run, asked once; NAME-pilot beside the file")
     bounds: DeclaredBounds | None = Field(None, description="declared ends of the curvature")
     curvature: tuple[float, ...] = Field((), description="eigenvalues of the second derivative; two are the ends of all")
     residual: float | None = Field(None, gt=0, description="the least loss, of linear regression the mean squared residual")
@@ -100,6 +101,8 @@ class PilotSection(Section):
         ways = {"data": self.data is not None and not numbers, "epsilon": self.epsilon is not None}
         ways |= {"bounds": self.bounds is not None, "residual and other numbers": numbers}
         named = [name for name, given in ways.items() if given]
+        if self.run is not None and self.epsilon is None:
+            raise ValueError("run is the folder of the question that pilot.epsilon asks: give both, or neither")
         if len(named) != 1:
             said = "nothing does" if not named else f"{' and '.join(named)} do"
             raise ValueError(f"one of data, epsilon, bounds, or residual with other numbers says what is known; {said}")
@@ -231,9 +234,11 @@ def _read(path: Path) -> bytes:
 
 
 def _anchored(pilot: Any, folder: Path) -> None:
-    """Take a file of public records from the folder of the owners' file."""
+    """Take a file of public records, and the folder of a run, from the folder of the owners' file."""
     if isinstance(pilot, dict) and isinstance(pilot.get("data"), str) and (folder / pilot["data"]).is_file():
         pilot["data"] = str((folder / pilot["data"]).resolve())
+    if isinstance(pilot, dict) and isinstance(pilot.get("run"), str):
+        pilot["run"] = str((folder / pilot["run"]).resolve())
 
 
 def _rows(raw: bytes, name: str) -> tuple[dict[str, Any], list[str]]:

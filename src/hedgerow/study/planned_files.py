@@ -115,7 +115,7 @@ def guard_text(plan: OwnersPlan, owner: str) -> str:
     return f"{top}\n{_in_lines({'guard': guard})}\n"
 
 
-PILOT = "second_moments"
+PILOT = "pilot_moments"
 """The question that a plan's knowledge may come from."""
 
 

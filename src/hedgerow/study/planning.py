@@ -5,7 +5,9 @@
     [pilot] residual   numbers                                                       KnownLoss.of_numbers
     [pilot] curvature, best   the same along each eigenvector                        KnownLoss.of
 
-Nothing is asked of an owner here.
+    [pilot] epsilon    one private question to the owners, once                      hedgerow.study.pilot_question
+
+Only the last asks owners anything.
 """
 
 from __future__ import annotations
@@ -65,7 +67,7 @@ class QueriesAsked:
 
 
 def plan_owners(path: str | Path, *, data_dir: str | Path | None = None) -> OwnersPlan:
-    """Plan from a file of owners.
+    """Plan from a file of owners; with [pilot] epsilon these are asked one question, the first time.
 
     Parameters
     ----------
@@ -81,7 +83,17 @@ def plan_owners(path: str | Path, *, data_dir: str | Path | None = None) -> Owne
     """
     file = load_owners(path)
     asked = asked_of(file, data_dir)
-    return plan_file(file, asked, known_of(file, asked, data_dir))
+    if file.pilot.epsilon is None:
+        return plan_file(file, asked, known_of(file, asked, data_dir))
+    from .pilot_question import ask_once
+
+    known, _ = ask_once(file, asked, pilot_folder(file, path), data_dir)
+    return plan_file(file, asked, known, file.pilot.epsilon)
+
+
+def pilot_folder(file: OwnersFile, path: str | Path) -> Path:
+    """Folder of the private question's run."""
+    return Path(path).with_name(f"{Path(path).stem}-pilot") if file.pilot.run is None else Path(file.pilot.run)
 
 
 def plan_file(file: OwnersFile, asked: QueriesAsked, known: KnownLoss, spent: float = 0.0) -> OwnersPlan:
@@ -112,7 +124,7 @@ def known_of(file: OwnersFile, asked: QueriesAsked, data_dir: str | Path | None 
         source = f"{len(y):,} public records of {table.name}".replace(",", " ")
         estimate = PilotEstimate.of_records(asked.loss, x, y, asked.steps.box, source, weight)
         return KnownLoss.of(estimate, asked.steps, rounds, quadratic=asked.loss.kind == "squared")
-    raise StudyInvalid("pilot.epsilon is a question to the owners.", remedy="Ask it: hedgerow plan FILE --ask")
+    raise StudyInvalid("pilot.epsilon is a question to the owners.", remedy="hedgerow.study.pilot_question.ask_once asks it.")
 
 
 def _of_model(model: ModelSection) -> QueriesAsked:
