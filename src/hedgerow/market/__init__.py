@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
+    from .asynchronous import AsynchronousForecast, asynchronous
     from .coalitions import Prefix, best_prefix, best_weights, equal_excess, excess, precisions, weighted_excess
     from .forecast import Forecast, channel_variance, forecast
     from .known_loss import KnownLoss
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from .worth import CoalitionWorth, leave_one_out, marginal_worth, sampled_shapley, shapley
 
 __all__ = [
+    "AsynchronousForecast",
     "CoalitionWorth",
     "Forecast",
     "KnownLoss",
@@ -42,6 +44,7 @@ __all__ = [
     "ScaledForecast",
     "SumNoise",
     "Supply",
+    "asynchronous",
     "average_weights",
     "best_prefix",
     "best_price",

@@ -253,7 +253,8 @@ class Supply:
             found: Array = np.expm1(np.exp(t)) - np.expm1(epsilon) - (q - precision) * np.exp(-log_rate)
             return found
 
-        return np.exp(falling_root(falling, np.log(self.peak), self._high))
+        found: Array = np.exp(falling_root(falling, np.log(self.peak), self._high))
+        return found
 
     @cached_property
     def entries(self) -> tuple[Array, Array, Array]:
