@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .owner_noise import mean_variance, variances
     from .owner_offer import OwnerOffer
     from .owners_plan import OwnersPlan, PlannedFitness, PlannedOwner
-    from .pilot_estimate import PilotEstimate
+    from .pilot_estimate import PilotEstimate, PilotRows
     from .plan import ScaledForecast, fitness_of, plan, scaled
     from .plan_page import write_plan
     from .price_search import best_price
@@ -35,6 +35,7 @@ __all__ = [
     "OwnerTerms",
     "OwnersPlan",
     "PilotEstimate",
+    "PilotRows",
     "PilotState",
     "PlannedFitness",
     "PlannedOwner",
