@@ -1,8 +1,8 @@
 """What a plan knows of a loss before the first question, along each eigenvector of its curvature.
 
-    a run's excess = |m + e|^2,  e ~ N(0, v diag(A_i) + share S),  m_i = left_i sqrt(h_i / 2)
+    a run's excess = |m + e|^2,  e ~ N(0, v diag(A_i) + sample S),  m_i = left_i sqrt(h_i / 2)
 
-v is the variance of each coordinate of the mean gradient, and share = sum_l w_l^2 n_l / (sum_l w_l n_l)^2. The three are what
+v is the variance of each coordinate of the mean gradient, and sample = sum_l w_l^2 n_l / (sum_l w_l n_l)^2. The three are what
 steps leave, what noise adds, and what follows from so many records being a sample: as in `forecast`, here without its owners,
 so that a plan can ask for many of them, and also from bounds or sums alone.
 """
@@ -17,6 +17,8 @@ from hedgerow.core.arrays import Array
 from hedgerow.errors import SettingsInvalid
 from hedgerow.learn.queries.steps import Steps
 
+from .forecast import of_zero, sampled
+from .interval import interval
 from .pilot_estimate import PilotEstimate
 from .propagation import Propagation, propagate
 
@@ -29,8 +31,9 @@ class KnownLoss:
     ----------
     propagation : Propagation
     scatter : array of shape (d, d)
-        S, whose trace is s: covariance, times n, of sqrt(H / 2) (theta*_n - theta*) for the best theta of n records, along the
-        eigenvectors.
+        S: covariance, times n, of sqrt(H / 2) (theta*_n - theta*) for the best theta of n records, along the eigenvectors.
+    sampling : float
+        s: expected excess, times n, of that theta, which is the trace of S where the loss is a parabola.
     least : float
         f(theta*), above zero: relative fitness is excess over it.
     begin : float or None
@@ -43,6 +46,7 @@ class KnownLoss:
 
     propagation: Propagation
     scatter: Array
+    sampling: float
     least: float
     begin: float | None
     source: str
@@ -55,11 +59,6 @@ class KnownLoss:
             )
 
     @property
-    def sampling(self) -> float:
-        """s: expected excess, times n, of the best theta of n records."""
-        return float(np.trace(self.scatter))
-
-    @property
     def amplification(self) -> float:
         """A: expected excess for noise of variance 1 in each coordinate of the mean gradient."""
         return self.propagation.amplification
@@ -67,32 +66,33 @@ class KnownLoss:
     @property
     def bias(self) -> float:
         """Excess that is left without noise."""
-        return self.propagation.bias
+        return max(self.propagation.bias, 0.0)
 
-    def squares(self, variance: float, share: float) -> tuple[Array, Array]:
-        """Means and deviations of the variables whose squares add up to the excess of a run: arrays of shape (d,).
+    def run_ends(self, share: float, variance: float, sample: float) -> tuple[float, float]:
+        """The excess below and above which as many runs end, with so large a share of all runs between them.
 
         Parameters
         ----------
+        share : float
+            Of runs, e.g. 0.9.
         variance : float
             Of each coordinate of the mean gradient.
-        share : float
+        sample : float
             sum_l w_l^2 n_l / (sum_l w_l n_l)^2: one over the records, where weights are equal.
         """
-        means = np.sqrt(np.maximum(self.propagation.eigenvalues, 0) / 2) * self.propagation.left
-        squares, turned = np.linalg.eigh(variance * np.diag(self.propagation.amplifications) + share * self.scatter)
-        return turned.T @ means, np.sqrt(np.maximum(squares, 0))
+        found = self.propagation
+        means = np.sqrt(np.maximum(found.eigenvalues, 0) / 2) * found.left
+        squares, turned = np.linalg.eigh(variance * found.spread + sample * self.scatter)
+        low, high = interval(share, turned.T @ means, np.sqrt(np.maximum(squares, 0)))
+        return max(found.offset + low, 0.0), max(found.offset + high, 0.0)
 
     @classmethod
     def of(cls, estimate: PilotEstimate, steps: Steps, rounds: int, *, quadratic: bool = True) -> KnownLoss:
         """From an estimate of curvature, best theta and scatter; `quadratic` says whether the loss is squared."""
-        h, vectors = np.linalg.eigh(estimate.curvature)
-        curved = h > 1e-12 * max(h.max(), 0.0)
-        roots = np.where(curved, 1 / np.sqrt(2 * np.where(curved, h, 1.0)), 0.0)
-        scatter = roots[:, None] * (vectors.T @ estimate.scatter @ vectors) * roots
-        begin = float(estimate.best @ estimate.curvature @ estimate.best) / 2
-        limits = () if quadratic else (PARABOLA,)
-        return cls(propagate(estimate, steps, rounds), scatter, estimate.least, begin, estimate.source, limits)
+        found = propagate(estimate, steps, rounds)
+        limits = () if quadratic else (PARABOLA if estimate.rows is None else AROUND_PATH,)
+        scatter = sampled(found, estimate.scatter)
+        return cls(found, scatter, estimate.sampling, estimate.least, of_zero(estimate), estimate.source, limits)
 
     @classmethod
     def of_numbers(
@@ -100,8 +100,8 @@ class KnownLoss:
     ) -> KnownLoss:
         """From sums over the eigenvectors, which are taken to share them alike."""
         each = np.ones(size) / size
-        propagation = Propagation(np.ones(size), np.sqrt(2 * bias * each), amplification * each)
-        return cls(propagation, sampling * np.diag(each), least, None, source, (ALIKE,))
+        propagation = _alike(np.ones(size), np.sqrt(2 * bias * each), amplification * each)
+        return cls(propagation, sampling * np.diag(each), sampling, least, None, source, (ALIKE,))
 
     @classmethod
     def of_bounds(
@@ -127,11 +127,17 @@ class KnownLoss:
         h = grid[np.argmax(grid * np.square(worst.left))]
         noise = np.full(size, worst.amplifications.max())
         left = np.full(size, np.sqrt((grid * np.square(worst.left)).max() / h))
-        scatter = np.eye(size) * (least if sampling is None else sampling / size)
+        s = size * least if sampling is None else sampling
         begin = size * curvature[1] * steps.box**2 / 2
-        return cls(Propagation(np.full(size, h), left, noise), scatter, least, begin, source, (WORST,))
+        return cls(_alike(np.full(size, h), left, noise), np.eye(size) * s / size, s, least, begin, source, (WORST,))
 
 
+def _alike(eigenvalues: Array, left: Array, amplifications: Array) -> Propagation:
+    """Along the coordinates themselves."""
+    return Propagation(eigenvalues, np.eye(len(left)), left, amplifications, np.diag(amplifications))
+
+
+AROUND_PATH = "Noise is small enough for the loss to be a parabola around the path without it."
 PARABOLA = "The loss is taken to be the parabola that it is near its best theta."
 ALIKE = "Only sums over all coordinates are known; the interval takes the coordinates to share them alike."
 WORST = "The forecast is what the worst loss within the declared bounds would give, so the result should be better."

@@ -35,7 +35,6 @@ from hedgerow.core.arrays import Array
 from hedgerow.errors import BudgetInvalid, SettingsInvalid
 
 from .coalitions import best_prefix, best_weights, equal_excess, excess, precisions, weighted_excess
-from .interval import interval
 from .known_loss import KnownLoss
 from .owner_offer import OwnerOffer
 from .owners_plan import OwnersPlan, PlannedFitness, PlannedOwner
@@ -147,7 +146,7 @@ def fitness_of(known: KnownLoss, records: Array, variances: Array, weights: Arra
     variance, share = float(np.square(weights) @ variances) / size, float(np.square(weights) @ records) / size
     fitted = min(share, 1 / float(records.sum())) if own else 0.0
     total, share = total - known.sampling * fitted, share - fitted
-    ends = interval(SHARE, *known.squares(variance, share))
+    ends = known.run_ends(SHARE, variance, share)
     f = known.least
     saturated = known.begin is not None and total > known.begin
     parts = (known.amplification * variance / f, known.bias / f, known.sampling * share / f)

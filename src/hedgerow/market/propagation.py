@@ -85,7 +85,8 @@ def propagate(estimate: PilotEstimate, steps: Steps, horizon: int) -> Propagatio
         return _along_path(estimate, estimate.rows, steps, horizon)
     h, vectors = np.linalg.eigh(estimate.curvature)
     left = average_weights(steps, horizon) @ errors(h, -vectors.T @ estimate.best, steps, horizon)
-    return Propagation(h, left, h * np.square(influences(h, steps, horizon)).sum(0) / 2)
+    amplifications = h * np.square(influences(h, steps, horizon)).sum(0) / 2
+    return Propagation(h, vectors, left, amplifications, np.diag(amplifications))
 
 
 def errors(eigenvalues: Array, start: Array, steps: Steps, horizon: int) -> Array:
@@ -101,7 +102,6 @@ def influences(eigenvalues: Array, steps: Steps, horizon: int) -> Array:
     found = np.empty((horizon, len(eigenvalues)))
     tail = weights[horizon] * np.ones_like(eigenvalues)  # of an error of theta_{k+1}, through it and all that follow
     for k in range(horizon - 1, -1, -1):
-<<<<<<< HEAD
         found[k] = lengths[k] * tail
         tail = weights[k] + (1 - lengths[k] * eigenvalues) * tail
     return found
@@ -109,11 +109,6 @@ def influences(eigenvalues: Array, steps: Steps, horizon: int) -> Array:
 
 def _lengths(steps: Steps, horizon: int) -> Array:
     return np.array([steps.length(k, horizon) for k in range(1, horizon + 1)])
-=======
-        squares += np.square(lengths[k] * tail)
-        tail = weights[k] + factors[k] * tail
-    amplifications = h * squares / 2
-    return Propagation(h, vectors, left, amplifications, np.diag(amplifications))
 
 
 def _along_path(estimate: PilotEstimate, rows: PilotRows, steps: Steps, horizon: int) -> Propagation:
@@ -142,7 +137,6 @@ def _along_path(estimate: PilotEstimate, rows: PilotRows, steps: Steps, horizon:
     spread = roots[:, None] * (vectors.T @ covariance @ vectors) * roots
     offset = float(loss.cost(average, x, y, w)) - estimate.least - float(h @ np.square(left)) / 2
     return Propagation(h, vectors, left, np.diag(spread).copy(), spread, offset)
->>>>>>> forecast
 
 
 def average_weights(steps: Steps, horizon: int) -> Array:
