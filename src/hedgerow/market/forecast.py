@@ -165,14 +165,14 @@ def forecast(
     variance = mean_variance(noise, n, w) if isinstance(noise, Answers) else noise / float(w @ n) ** 2
     found = propagate(estimate, steps, horizon)
     share = float(np.square(w) @ n) / float(w @ n) ** 2 if sample else 0.0
-    spread = variance * found.spread + share * _sampled(found, estimate.scatter)
+    spread = variance * found.spread + share * sampled(found, estimate.scatter)
     squares, turned = np.linalg.eigh(spread)
     means = turned.T @ (np.sqrt(np.maximum(found.eigenvalues, 0) / 2) * found.left)
     ends = interval(SHARE, means, np.sqrt(np.maximum(squares, 0)))
     low, high = (max(found.offset + end, 0.0) for end in ends)
     bias, noisy, sampling = found.bias, variance * found.amplification, share * estimate.sampling
     least = estimate.least
-    ceiling = _of_zero(estimate) / least
+    ceiling = of_zero(estimate) / least
     excess = bias + noisy + sampling
     return Forecast(
         excess,
@@ -194,7 +194,7 @@ def channel_variance(federation: Federation, bounds: Bounds | None, size: int) -
     return noise_level(federation, bounds, "", size) ** 2
 
 
-def _sampled(found: Propagation, scatter: Array) -> Array:
+def sampled(found: Propagation, scatter: Array) -> Array:
     """Covariance, times n, of sqrt(H / 2) (theta*_n - theta*) along the eigenvectors of H: its trace is s."""
     h = found.eigenvalues
     roots = np.where(h > FLAT * max(h.max(), 0.0), 1 / np.sqrt(2 * np.maximum(h, 1e-300)), 0.0)
@@ -202,7 +202,7 @@ def _sampled(found: Propagation, scatter: Array) -> Array:
     return turned
 
 
-def _of_zero(estimate: PilotEstimate) -> float:
+def of_zero(estimate: PilotEstimate) -> float:
     """Excess of coefficients of zero."""
     if estimate.rows is not None:
         rows = estimate.rows

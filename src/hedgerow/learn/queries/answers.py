@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Literal, get_args
 
 import numpy as np
@@ -236,8 +236,11 @@ class Answers(Plan):
 
     def _of(self, owner: str) -> float:
         """An owner's noise; of one that is not named, the largest."""
-        found = dict(self.multipliers)
-        return found.get(owner, max(found.values()))
+        return self._noise.get(owner, max(self._noise.values()))
+
+    @cached_property
+    def _noise(self) -> dict[str, float]:
+        return dict(self.multipliers)
 
     def refuse_strangers(self, parties: Sequence[str]) -> None:
         """Refuse parties that agreed on no epsilon, before anybody is asked."""
