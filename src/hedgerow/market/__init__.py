@@ -7,17 +7,31 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
+    from .coalitions import Prefix, best_prefix, best_weights, equal_excess, excess, precisions, weighted_excess
     from .owner_noise import mean_variance, variances
     from .pilot_estimate import PilotEstimate
     from .propagation import Propagation, average_weights, propagate
+    from .worth import CoalitionWorth, leave_one_out, marginal_worth, sampled_shapley, shapley
 
 __all__ = [
+    "CoalitionWorth",
     "PilotEstimate",
+    "Prefix",
     "Propagation",
     "average_weights",
+    "best_prefix",
+    "best_weights",
+    "equal_excess",
+    "excess",
+    "leave_one_out",
+    "marginal_worth",
     "mean_variance",
+    "precisions",
     "propagate",
+    "sampled_shapley",
+    "shapley",
     "variances",
+    "weighted_excess",
 ]
 
 lazily(__name__)
