@@ -26,7 +26,7 @@ SLOW = {
 NETWORKS = {"ctgan", "tvae", "dp_ctgan", "dp_tvae", "pate_gan"}
 SLOW_NAMES = NETWORKS | {f"{name}_rounds" for name in NETWORKS}
 SLOW_NAMES |= {"tstr", "Tree", "Processes", "hidden_standardise", "hidden_gradient_descent", "gradient_queries", "largest_rate"}
-ALL_SHOWN = ("data", "learn", "learn.features", "privacy.accounting", "stats", "stats.private", "synth")
+ALL_SHOWN = ("data", "learn", "learn.features", "market", "privacy.accounting", "stats", "stats.private", "synth")
 SOURCE = Path(hr.__file__).parent
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
