@@ -9,7 +9,10 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from hedgerow.learn.queries.steps import Steps
-from hedgerow.market import PilotEstimate, average_weights, propagate
+from hedgerow.market import PilotEstimate, average_weights, channels, propagate
+from hedgerow.market.leakage import between_values, database_leakage, leakage, min_entropy
+from hedgerow.market.posterior import posterior_of_worlds
+from hedgerow.market.utility import utility
 
 PAGE = (Path(__file__).parents[2] / "docs" / "forecasts.md").read_text(encoding="utf-8")
 ROWS = {
@@ -40,18 +43,20 @@ def test_each_slip_of_the_page_has_its_test_here():
     assert set(ROWS) == here
 
 
-def responses(values, epsilon):
-    """Randomised response among `values` answers: one row for each truth."""
-    channel = np.ones((values, values)) + (np.exp(epsilon) - 1) * np.eye(values)
-    return channel / channel.sum(1, keepdims=True)
+# ---- chapter 2: leakage, utility, posteriors ----------------------------------------------------------------------
 
 
-def leakage(u, v, epsilon):
-    return u * np.log2(v * np.exp(epsilon) / (v - 1 + np.exp(epsilon)))
+def test_min_entropy_of_a_secret_knows_no_answer(told):
+    prior, channel = np.array([0.5, 0.5]), channels.randomised_response(2, 1.0)
+    after = -np.log2(channels.success(channel, prior))  # of the secret given the answer; printed for the secret itself
+    told(after - after, min_entropy(prior) - after)
 
 
-def utility(n, c, epsilon):
-    return 1 / (1 + c * np.exp(-epsilon * np.arange(1, n + 1)).sum())
+def test_leakage_counts_bits(told):
+    told(np.log(2) * 2 * np.e / (1 + np.e), leakage(1.0, values=2))
+    assert leakage(1.0, values=2) == pytest.approx(channels.capacity(channels.randomised_response(2, 1.0)), abs=1e-12)
+    slope = (database_leakage(0.5 + 1e-6, 5, 10) - database_leakage(0.5 - 1e-6, 5, 10)) / 2e-6
+    assert slope == pytest.approx(10 / np.log(2) * 4 / (4 + np.exp(0.5)), rel=1e-6)  # the thesis's slope is that of bits
 
 
 def utility_as_printed(n, c, epsilon, kept=1):
@@ -59,56 +64,36 @@ def utility_as_printed(n, c, epsilon, kept=1):
     return e**n * (1 - e) / (e ** (n * kept) * (1 - e) + c * (1 - e**n))
 
 
-# ---- chapter 2: leakage, utility, posteriors ----------------------------------------------------------------------
-
-
-def test_min_entropy_of_a_secret_knows_no_answer(told):
-    prior, channel = np.array([0.5, 0.5]), responses(2, 1.0)
-    after = -np.log2((prior[:, None] * channel).max(0).sum())  # of the secret given the answer; printed for the secret itself
-    told(after - after, -np.log2(prior.max()) - after)
-
-
-def test_leakage_counts_bits(told):
-    channel = responses(2, 1.0)
-    exact = np.log2(channel.max(0).sum())
-    told(np.log(2) * 2 * np.e / (1 + np.e), exact)
-    assert leakage(1, 2, 1.0) == pytest.approx(exact, abs=1e-12)
-    slope = (leakage(10, 5, 0.5 + 1e-6) - leakage(10, 5, 0.5 - 1e-6)) / 2e-6
-    assert slope == pytest.approx(10 / np.log(2) * 4 / (4 + np.exp(0.5)), rel=1e-6)  # the thesis's slope is that of bits
-
-
 def test_utility_at_epsilon_zero_is_a_guess(told):
     with np.errstate(invalid="ignore", over="ignore"):
-        told(utility_as_printed(3, 2, np.float64(0.0)), utility(3, 2, 0.0))
+        told(utility_as_printed(3, 2, np.float64(0.0)), utility(0.0, distance=3, border=2))
         assert np.isnan(utility_as_printed(1000, 2, np.float64(1.0)))
-    assert utility(1000, 2, 1.0) == pytest.approx(1 / (1 + 2 / (np.e - 1)), rel=1e-12)
-    at = np.arange(7)
-    ring = np.exp(-0.7 * np.minimum(abs(at[:, None] - at), 7 - abs(at[:, None] - at)))
-    guessed = (ring / ring.sum(1, keepdims=True)).max(0).sum() / 7
-    assert utility(3, 2, 0.7) == pytest.approx(guessed, abs=1e-12)
+    assert utility(1.0, distance=1000, border=2) == pytest.approx(1 / (1 + 2 / (np.e - 1)), rel=1e-12)
+    guessed = channels.success(channels.by_distance(channels.ring(7), 0.7))
+    assert utility(0.7, distance=3, border=2) == pytest.approx(guessed, abs=1e-12)
     assert utility_as_printed(3, 2, 0.7) == pytest.approx(guessed, abs=1e-12)
 
 
 def test_a_posterior_depends_on_epsilon(told):
-    channel = responses(4, 0.1)
-    told(1 / (1 + 3 * np.exp(-np.e)), (channel / channel.sum(0)).max())
-    assert (channel / channel.sum(0)).max() == pytest.approx(1 / (1 + 3 * np.exp(-0.1)), abs=1e-12)
+    heard = channels.randomised_response(4, 0.1)[:, 0]
+    told(1 / (1 + 3 * np.exp(-np.e)), posterior_of_worlds(4, 0.1))
+    assert posterior_of_worlds(4, 0.1) == pytest.approx(heard[0] / heard.sum(), abs=1e-12)
 
 
 def test_beliefs_over_all_worlds_add_up_to_one(told):
-    heard = responses(4, 1.0)[:, 0]
-    others, all_worlds = heard / (heard.sum() - heard), heard / heard.sum()
-    told(others[0], all_worlds[0])
+    heard = channels.randomised_response(4, 1.0)[:, 0]
+    others = heard / (heard.sum() - heard)
+    told(others[0], posterior_of_worlds(4, 1.0))
     assert others.sum() > 1.5
-    assert all_worlds.sum() == pytest.approx(1)
+    assert posterior_of_worlds(4, 1.0) == pytest.approx(heard[0] / heard.sum(), abs=1e-12)
 
 
 def test_worlds_that_lack_one_person_each_differ_by_two_steps(told):
     at = np.linspace(-20, 20, 4001)  # of two people, with the values 1 and -1, one is missing; a sum with Laplace noise
     lacks_first, lacks_second = np.exp(-abs(at + 1)), np.exp(-abs(at - 1))  # scale 1: epsilon 1 where a record is added
-    reached = (lacks_first / (lacks_first + lacks_second)).max()
-    told(1 / (1 + np.exp(-1)), reached)
-    assert reached == pytest.approx(1 / (1 + np.exp(-2)), abs=1e-12)
+    between, _ = between_values(1.0, 0.0, "add-remove")
+    told(posterior_of_worlds(2, 1.0), posterior_of_worlds(2, between))
+    assert (lacks_first / (lacks_first + lacks_second)).max() == pytest.approx(posterior_of_worlds(2, between), abs=1e-12)
 
 
 # ---- chapter 3 and its proofs -------------------------------------------------------------------------------------
@@ -189,6 +174,10 @@ def test_theorem_2_is_no_line_of_algorithm_2(told):
 # ---- chapter 4: games ---------------------------------------------------------------------------------------------
 
 
+def bits(u, v, epsilon):
+    return u * np.log2(v * np.exp(epsilon) / (v - 1 + np.exp(epsilon)))
+
+
 def share(own, others):
     return others / (others + own)
 
@@ -211,17 +200,17 @@ def meeting(pay, start=1.0):
 
 
 def game(u, scale, v=5):
-    return lambda own, others: share(own, others) * scale * leakage(u, v, own) - np.exp(own)
+    return lambda own, others: share(own, others) * scale * bits(u, v, own) - np.exp(own)
 
 
 def printed_scale(u, v=5):
-    return leakage(u, v, CAP) / np.exp(CAP)
+    return bits(u, v, CAP) / np.exp(CAP)
 
 
 def test_who_minimises_v_gives_everything(told):
     grid = np.linspace(0.01, 20, 2000)
-    v = 1 / grid**2 - leakage(10, 5, grid)  # wf U - L, with wf 1
-    payoff = leakage(10, 5, grid) - np.exp(grid)
+    v = 1 / grid**2 - bits(10, 5, grid)  # wf U - L, with wf 1
+    payoff = bits(10, 5, grid) - np.exp(grid)
     told(grid[np.argmin(v)], round(grid[np.argmax(payoff)], 2))
 
 
@@ -257,5 +246,5 @@ def test_a_payment_is_scaled_to_its_cost(told):
 
 
 def test_a_utility_is_at_most_one(told):
-    told(utility_as_printed(3, 2, CAP, kept=0), utility(3, 2, CAP))
-    assert utility(3, 2, CAP) == pytest.approx(utility_as_printed(3, 2, CAP), rel=1e-12)
+    told(utility_as_printed(3, 2, CAP, kept=0), utility(CAP, distance=3, border=2))
+    assert utility(CAP, distance=3, border=2) == pytest.approx(utility_as_printed(3, 2, CAP), rel=1e-12)
