@@ -65,6 +65,8 @@ def model(federation: Federation, settings: Settings, state: QueryState) -> Outc
         rows = [(name, epsilon, spent[name], noise[name] * answers.bound.radius) for name, epsilon in answers.epsilons]
         columns = ["owner", "agreed epsilon", f"spent, {answers.neighbours}", "scale of the noise on a sum"]
         tables["Epsilon by owner"] = pandas.DataFrame(rows, columns=columns)
+        if answers.weights:
+            tables["Epsilon by owner"]["weight of both"] = [weight for _, weight in answers.weights]
     return Outcome(tables=tables, arrays={"theta": state.theta, "average": state.average}, coefficients=frame)
 
 
