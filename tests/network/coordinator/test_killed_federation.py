@@ -1,5 +1,5 @@
-"""Five studies with budgets between real processes, of which one after the other is killed with -9 at seeded points:
-12 times, and 24 times by `./scripts/test all`.
+"""Studies with budgets between real processes, of which one after the other is killed with -9 at seeded points: three studies
+and 8 kills, and five studies and 24 kills by `./scripts/test all`.
 
 What was spent is compared with the same studies in peace, in the coordinator's ledgers and in the stations' journals:
 
@@ -16,24 +16,25 @@ import time
 from collections import Counter
 from contextlib import closing
 
-import numpy as np
 import pytest
 
 from hedgerow.cli.pilot import COLUMNS, HUB, free_port, lay_out
 from hedgerow.network.coordinator.config import load_config
 from hedgerow.network.coordinator.store import Store
 from hedgerow.network.coordinator.submission import submit
-from hedgerow.network.station.asking import account_of
-from hedgerow.network.station.journal import unpack_parties
-from hedgerow.network.station.local_data import Roll
-from hedgerow.network.station.review import ROLL, Review
+from hedgerow.network.station.review import Review
 from hedgerow.store import read_chain
 from hedgerow.study import load, parse
 from patience import until
 
 NAMES = ("alpha", "beta", "gamma")
-KILLS, BOARDING, SEED = 24 if "HEDGEROW_SCHEDULES" in os.environ else 12, 4, 15
+ALL = "HEDGEROW_SCHEDULES" in os.environ
+KILLS, BOARDING, SEED = 24 if ALL else 8, 3, 15
 """So many kills, of which the first few fall before questions are put, and the others while they are."""
+
+ANEW = 2
+"""Questions with another broadcast, at most, for each time that the coordinator is killed: it forgets a total that no
+checkpoint holds yet, asks for it anew, and gets one with other noise, from which the next broadcast follows."""
 
 LIMITS = {"question_seconds": 600.0, "retry_seconds": 0.2, "retry_most_seconds": 1.0, "least_answers": 3, "studies_at_once": 1}
 PROGRAMS = [
@@ -42,7 +43,7 @@ PROGRAMS = [
     {"name": "scaffold", "model": "linear", "rounds": 12, "batch_size": 0},  # parties keep control variates
     {"name": "feddyn", "model": "linear", "rounds": 12, "batch_size": 0},  # parties keep a memory
     {"name": "fedavg", "model": "linear", "rounds": 8, "batch_size": 0},
-]
+][: 5 if ALL else 3]
 NOISE = {"clip": {"radius": 1.0}, "mechanism": {"law": "gaussian", "noise_multiplier": 8.0, "at": "party"}}
 LIMIT = {"delta": 1e-6, "unit": "party"}
 
@@ -115,13 +116,13 @@ class Processes:
 
 def spent_in(folder, kills):
     """Let processes run the studies, with so many of them killed; returns what was found in journals and ledgers."""
-    processes, rng, killed = Processes(folder), random.Random(SEED), 0
+    processes, rng, killed = Processes(folder), random.Random(SEED), Counter()
     try:
         for name in (HUB, *NAMES):
             processes.start(name)
-        while killed < kills:
+        while killed.total() < kills:
             victim, delay = rng.choice((HUB, *NAMES)), rng.choice((0.0, rng.uniform(0.0, 0.05), rng.uniform(0.0, 0.5)))
-            happened = processes.events if killed < BOARDING else processes.questions
+            happened = processes.events if killed.total() < BOARDING else processes.questions
             further = happened() + 1
             processes.until(lambda go=happened, at=further: go() >= at or processes.over(), "the next letter")
             if processes.over():
@@ -129,10 +130,10 @@ def spent_in(folder, kills):
             time.sleep(delay)
             processes.kill(victim)
             processes.start(victim)
-            killed += 1
-        assert killed == kills, "the studies ended before"
+            killed[victim] += 1
+        assert killed.total() == kills, "the studies ended before"
         processes.until(processes.over, "the studies' end")
-        return Found(processes)
+        return Found(processes, killed)
     finally:
         processes.stop()
 
@@ -140,7 +141,8 @@ def spent_in(folder, kills):
 class Found:
     """What is on the disks when all studies have ended."""
 
-    def __init__(self, processes):
+    def __init__(self, processes, killed):
+        self.killed = killed
         store, folder = processes.store, processes.folder
         self.studies, store_key = processes.studies, {}
         self.states = {name: store.study(id).state for name, id in self.studies.items()}
@@ -154,27 +156,14 @@ class Found:
                 (station, one.about["number"]) for one in history if one.event == "came" for station in one.about["bytes"]
             }
             self.ledgers[name] = read_chain(processes.config.runs_folder / id / "ledger.jsonl").entries
-        self.journals, self.spent, self.once = {}, {}, {}
+        self.journals, self.spent = {}, {}
         for station in NAMES:
             with closing(Review.at(folder / station)) as review:
                 review.journal.verify()
                 entries = review.journal.entries()
                 self.journals[station] = {name: [one for one in entries if one.study == key] for name, key in store_key.items()}
                 [self.spent[station]] = [one.epsilon for one in review.spent() if one.whose == "everything"]
-                self.once[station] = self.without_repetitions(review, entries)
             assert not list((folder / station / "state" / "states").glob("*")), "states outlived their studies"
-
-    @staticmethod
-    def without_repetitions(review, entries):
-        """Epsilon of a station if every question had been put once."""
-        roll = Roll.unpack(review.base.found(ROLL))
-        account, position = account_of(review.config.guard.budget, roll, own=True), {id: i for i, id in enumerate(roll.ids)}
-        asked = [one for one in entries if one.code == "asked" and one.question]
-        first = {(one.study, one.broadcast): one for one in reversed(asked)}
-        for one in first.values():
-            for charge in one.charges:
-                account.add(unpack_parties(charge.parties, position), charge.entry(), None)
-        return account.worst(np.arange(len(roll.ids)))
 
 
 def costs(entries):
@@ -189,7 +178,7 @@ def costs(entries):
 
 
 @pytest.mark.slow
-def test_kills_over_five_studies_charge_nothing_twice_and_nothing_too_little(tmp_path):
+def test_kills_over_studies_charge_nothing_twice_and_nothing_too_little(tmp_path):
     quiet, stormy = spent_in(tmp_path / "quiet", 0), spent_in(tmp_path / "stormy", KILLS)
     repeated = 0
     for found in (quiet, stormy):
@@ -215,10 +204,11 @@ def test_kills_over_five_studies_charge_nothing_twice_and_nothing_too_little(tmp
             assert {len(several) for several in (*inside.values(), *outside.values())} == {1}
             assert len(inside) <= len(outside)
             repeated += len(outside) - len(inside)
+            asked_for = {one.broadcast for one in journal if one.code == "asked" and one.question}
+            assert len(inside) <= len(asked_for) <= len(inside) + ANEW * stormy.killed[HUB]
             assert "HR-615" not in {one.code for one in journal}
             assert "HR-618" not in {one.code for one in journal}
     for station in NAMES:
-        assert stormy.once[station] == pytest.approx(quiet.spent[station], rel=1e-9)
         assert stormy.spent[station] >= quiet.spent[station] * (1 - 1e-9)
     assert repeated > 0, "no kill fell into a question"
     print(f"{KILLS} kills, {repeated} charges at stations for questions that were put again")
