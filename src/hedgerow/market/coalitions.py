@@ -60,7 +60,8 @@ def excess(weights: Array, records: Array, variances: Array, sampling: float, am
     n, c = _costs(records, variances, sampling, amplification)
     w = np.asarray(weights, float)
     found: Array = bias + np.square(w) @ np.where(np.isfinite(c), c, 0.0) / np.square(w @ n)
-    return np.where((w > 0) @ ~np.isfinite(c), np.inf, found)[()]
+    answered: Array = np.where((w > 0) @ ~np.isfinite(c), np.inf, found)[()]
+    return answered
 
 
 def equal_excess(records: Array, variances: Array, sampling: float, amplification: float, bias: float = 0.0) -> float:
