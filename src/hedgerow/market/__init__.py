@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
+    from .asynchronous import AsynchronousForecast, asynchronous
     from .coalitions import Prefix, best_prefix, best_weights, equal_excess, excess, precisions, weighted_excess
     from .owner_noise import mean_variance, variances
     from .pilot_estimate import PilotEstimate
@@ -14,10 +15,12 @@ if TYPE_CHECKING:
     from .worth import CoalitionWorth, leave_one_out, marginal_worth, sampled_shapley, shapley
 
 __all__ = [
+    "AsynchronousForecast",
     "CoalitionWorth",
     "PilotEstimate",
     "Prefix",
     "Propagation",
+    "asynchronous",
     "average_weights",
     "best_prefix",
     "best_weights",

@@ -60,17 +60,30 @@ class Propagation:
 def propagate(estimate: PilotEstimate, steps: Steps, horizon: int) -> Propagation:
     """Follow a start at zero and noise through `horizon` steps."""
     h, vectors = np.linalg.eigh(estimate.curvature)
-    start = -vectors.T @ estimate.best
-    weights = average_weights(steps, horizon)
-    lengths = np.array([steps.length(k, horizon) for k in range(1, horizon + 1)])
-    factors = 1 - lengths[:, None] * h  # (T, d)
-    carried = np.vstack([np.ones_like(h), np.cumprod(factors, axis=0)])  # error of theta_j over e_1, j = 1 .. T + 1
-    left = (weights @ carried) * start
-    tail, squares = weights[horizon] * np.ones_like(h), np.zeros_like(h)  # what noise of step k adds through theta_{k+1} ..
+    left = average_weights(steps, horizon) @ errors(h, -vectors.T @ estimate.best, steps, horizon)
+    return Propagation(h, left, h * np.square(influences(h, steps, horizon)).sum(0) / 2)
+
+
+def errors(eigenvalues: Array, start: Array, steps: Steps, horizon: int) -> Array:
+    """Error of theta_1 .. theta_{T+1} without noise, along each eigenvector, from that of theta_1: shape (T + 1, d)."""
+    factors = 1 - _lengths(steps, horizon)[:, None] * eigenvalues
+    found: Array = np.vstack([np.ones_like(eigenvalues), np.cumprod(factors, axis=0)]) * start
+    return found
+
+
+def influences(eigenvalues: Array, steps: Steps, horizon: int) -> Array:
+    """By how much noise of 1 in the gradient of each step moves the result against it: shape (T, d)."""
+    lengths, weights = _lengths(steps, horizon), average_weights(steps, horizon)
+    found = np.empty((horizon, len(eigenvalues)))
+    tail = weights[horizon] * np.ones_like(eigenvalues)  # of an error of theta_{k+1}, through it and all that follow
     for k in range(horizon - 1, -1, -1):
-        squares += np.square(lengths[k] * tail)
-        tail = weights[k] + factors[k] * tail
-    return Propagation(h, left, h * squares / 2)
+        found[k] = lengths[k] * tail
+        tail = weights[k] + (1 - lengths[k] * eigenvalues) * tail
+    return found
+
+
+def _lengths(steps: Steps, horizon: int) -> Array:
+    return np.array([steps.length(k, horizon) for k in range(1, horizon + 1)])
 
 
 def average_weights(steps: Steps, horizon: int) -> Array:

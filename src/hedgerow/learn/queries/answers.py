@@ -233,7 +233,7 @@ class Answers(Plan):
         lowest, highest = min(e for _, e in self.epsilons), max(e for _, e in self.epsilons)
         told = f"{lowest:g}" if lowest == highest else f"{lowest:g} to {highest:g}"
         noise = ", ".join(f"{noise:g}" for noise in dict.fromkeys(noise for _, noise in self.multipliers))
-        times = f" of {self.repeats} trainings" * (self.repeats > 1) + ", weighted" * bool(self.weights)
+        times = f" of {self.repeats} trainings" * (self.repeats > 1)
         return f"{self.law.capitalize()}({noise}): epsilon {told} over {self.horizon} questions{times}, {self.neighbours},"
 
 

@@ -149,7 +149,7 @@ def gradient_queries(
         An epsilon, a horizon or a step that is out of its range; an owner without an epsilon, or without a number of records.
     """
     n = divisor(n_records, federation.members, answers)
-    _check("rounds", rounds)
+    check_count("rounds", rounds)
     zero = np.zeros(spec.size)
     state = start or QueryState(0, zero, zero)
     known = complete_cases(federation, [*spec.features, spec.target], count=False)
@@ -158,12 +158,13 @@ def gradient_queries(
         answers.refuse_strangers(federation.members)
         answers.fit(spec.size)
         norm = 1 if answers.law == "laplace" else 2
-        _check_answers(answers, rounds, longest_of(federation.schema, loss, spec, steps.box, norm))
+        check_answers(answers, rounds, longest_of(federation.schema, loss, spec, steps.box, norm))
+        in_turn = answered(federation, answers) - federation.ledger.uses(answers.key)
     for k in range(state.round + 1, rounds + 1):
         if answers is None:
             total = asked.sum(partial(gradient, loss=loss, box=steps.box), state.theta, bound=bound)
         else:
-            _refuse_beyond(federation, answers)
+            refuse_beyond(answers, 1, federation.ledger.uses(answers.key) + in_turn)
             total = asked.sum(partial(private_gradient, loss=loss, box=steps.box, plan=answers), state.theta)
         moved = steps.move(state.theta, total / n + loss.ridge * state.theta, k, rounds)
         state = QueryState(k, moved, steps.average(state.average, state.theta, moved, k, rounds))
@@ -180,7 +181,7 @@ def divisor(n_records: int | Mapping[str, int], members: Sequence[str], answers:
     """
     each = n_records if isinstance(n_records, Mapping) else {"": n_records}
     for owner, value in each.items():
-        _check(f"n_records of {owner}" if owner else "n_records", value)
+        check_count(f"n_records of {owner}" if owner else "n_records", value)
     if isinstance(n_records, Mapping) and (missing := [name for name in members if name not in n_records]):
         raise SettingsInvalid(
             f"n_records says nothing of {', '.join(missing[:5])}.", remedy=suggestion(missing[0], [*n_records])
@@ -196,12 +197,14 @@ def divisor(n_records: int | Mapping[str, int], members: Sequence[str], answers:
     return float(sum(weights.get(name, 1.0) * n_records[name] for name in members))
 
 
-def _check(name: str, value: int) -> None:
+def check_count(name: str, value: int) -> None:
+    """Refuse what is no whole number above zero."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise SettingsInvalid(f"{name} = {value!r}.", remedy="Give a whole number of at least 1.")
 
 
-def _check_answers(answers: Answers, rounds: int, longest: float | None) -> None:
+def check_answers(answers: Answers, rounds: int, longest: float | None) -> None:
+    """Refuse answers that do not pay for so many rounds, or for gradients of this length."""
     if rounds > answers.horizon:
         raise BudgetExhausted(
             f"{rounds} rounds ask more than the {answers.horizon} questions on which the owners agreed.",
@@ -214,11 +217,21 @@ def _check_answers(answers: Answers, rounds: int, longest: float | None) -> None
         )
 
 
-def _refuse_beyond(federation: Federation, answers: Answers) -> None:
-    """Refuse a question beyond the agreed horizon, whichever program asked the earlier ones."""
-    asked = federation.ledger.uses(answers.key)
-    if asked >= answers.horizon:
+IN_TURN = "once in"
+"""Tells answers of which each owner gives one in so many steps (`async_queries`)."""
+
+
+def answered(federation: Federation, answers: Answers) -> int:
+    """How many answers the owners have given at most, whichever program asked: of everybody, and in turn, one in each round."""
+    entries = [entry for entry in federation.ledger.entries if entry.mechanism.startswith(f"{answers} {IN_TURN} ")]
+    rounds = {entry.round if entry.part is None else (entry.drawn, entry.part.partition) for entry in entries}
+    return federation.ledger.uses(answers.key) + len(rounds)
+
+
+def refuse_beyond(answers: Answers, more: int, before: int) -> None:
+    """Refuse questions beyond the agreed horizon."""
+    if before + more > answers.horizon:
         raise BudgetExhausted(
-            f"{asked} questions were answered of the {answers.horizon} on which the owners agreed.",
+            f"{before} questions were answered of the {answers.horizon} on which the owners agreed.",
             remedy="What was released stands. For more, agree on a new horizon and new epsilons; they add up.",
         )
