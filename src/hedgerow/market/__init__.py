@@ -9,6 +9,7 @@ from hedgerow.lazy import lazily
 if TYPE_CHECKING:
     from .asynchronous import AsynchronousForecast, asynchronous
     from .coalitions import Prefix, best_prefix, best_weights, equal_excess, excess, precisions, weighted_excess
+    from .forecast import Forecast, channel_variance, forecast
     from .owner_noise import mean_variance, variances
     from .pilot_estimate import PilotEstimate
     from .propagation import Propagation, average_weights, propagate
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AsynchronousForecast",
     "CoalitionWorth",
+    "Forecast",
     "PilotEstimate",
     "Prefix",
     "Propagation",
@@ -24,8 +26,10 @@ __all__ = [
     "average_weights",
     "best_prefix",
     "best_weights",
+    "channel_variance",
     "equal_excess",
     "excess",
+    "forecast",
     "leave_one_out",
     "marginal_worth",
     "mean_variance",
