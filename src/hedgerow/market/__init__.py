@@ -12,19 +12,28 @@ if TYPE_CHECKING:
     from .forecast import Forecast, channel_variance, forecast
     from .owner_noise import mean_variance, variances
     from .pilot_estimate import PilotEstimate
+    from .price_search import best_price
+    from .prices import LearnerTerms, OwnerTerms, PostedPrice, Supply, post
     from .propagation import Propagation, average_weights, propagate
+    from .sum_noise import SumNoise, separation
     from .worth import CoalitionWorth, leave_one_out, marginal_worth, sampled_shapley, shapley
 
 __all__ = [
     "AsynchronousForecast",
     "CoalitionWorth",
     "Forecast",
+    "LearnerTerms",
+    "OwnerTerms",
     "PilotEstimate",
+    "PostedPrice",
     "Prefix",
     "Propagation",
+    "SumNoise",
+    "Supply",
     "asynchronous",
     "average_weights",
     "best_prefix",
+    "best_price",
     "best_weights",
     "channel_variance",
     "equal_excess",
@@ -33,9 +42,11 @@ __all__ = [
     "leave_one_out",
     "marginal_worth",
     "mean_variance",
+    "post",
     "precisions",
     "propagate",
     "sampled_shapley",
+    "separation",
     "shapley",
     "variances",
     "weighted_excess",
