@@ -105,9 +105,9 @@ def test_noise_of_the_server_is_one_noise_and_that_of_parties_is_one_each():
     table = hr.data.Table({"x": np.zeros(40)}, schema)
     federation = hr.simulate(table, hr.data.iid(parties=4), seed=0)
     bound = l2(3.0, unit="record")
-    assert channel_variance(federation.protect(mechanism=Gaussian(5.0)), bound, 3) == pytest.approx(225.0, rel=1e-3)
+    assert channel_variance(federation.protect(mechanism=Gaussian(5.0)), bound, 3) == pytest.approx(225.0, rel=5e-3)
     at_parties = federation.protect(mechanism=Gaussian(5.0, "party"))
-    assert channel_variance(at_parties, bound, 3) == pytest.approx(4 * 225.0, rel=1e-3)
+    assert channel_variance(at_parties, bound, 3) == pytest.approx(4 * 225.0, rel=5e-3)
     assert channel_variance(federation, bound, 3) == 0.0
 
 
