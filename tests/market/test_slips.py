@@ -6,10 +6,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize_scalar
 
 from hedgerow.learn.queries.steps import Steps
 from hedgerow.market import PilotEstimate, average_weights, channels, propagate
+from hedgerow.market.games import (
+    LeakageGain,
+    best_responses,
+    deviation_gains,
+    equilibria,
+    leakage_game,
+    paths,
+    utility_game,
+)
 from hedgerow.market.leakage import between_values, database_leakage, leakage, min_entropy
 from hedgerow.market.posterior import posterior_of_worlds
 from hedgerow.market.utility import utility
@@ -174,77 +182,59 @@ def test_theorem_2_is_no_line_of_algorithm_2(told):
 # ---- chapter 4: games ---------------------------------------------------------------------------------------------
 
 
-def bits(u, v, epsilon):
-    return u * np.log2(v * np.exp(epsilon) / (v - 1 + np.exp(epsilon)))
+def game(form, people):
+    return leakage_game((1.0, 1.0, 1.0), people=people, values=5, cap=CAP, form=form)
 
 
-def share(own, others):
-    return others / (others + own)
-
-
-def best_reply(pay, others, cap=CAP):
-    """The own epsilon that pays most beside the sum of the others'."""
-    grid = np.linspace(0, cap, 601)
-    at = grid[np.argmax(pay(grid, others))]
-    near = (max(0, at - cap / 600), min(cap, at + cap / 600))
-    found = minimize_scalar(lambda x: -pay(x, others), bounds=near, method="bounded", options={"xatol": 1e-10}).x
-    return max((0.0, found, cap), key=lambda x: pay(x, others))
-
-
-def meeting(pay, start=1.0):
-    """Where three players of equal size end who answer each other."""
-    at = start
-    for _ in range(60):
-        at = (at + best_reply(pay, 2 * at)) / 2
-    return at
-
-
-def game(u, scale, v=5):
-    return lambda own, others: share(own, others) * scale * bits(u, v, own) - np.exp(own)
-
-
-def printed_scale(u, v=5):
-    return bits(u, v, CAP) / np.exp(CAP)
+def meeting(form, people):
+    """Where three equal owners end who answer each other."""
+    ends = paths(game(form, people), np.array([[0.2, 1.0, 2.5]]))[-1, 0]
+    assert np.ptp(ends) < 1e-6
+    return ends[0]
 
 
 def test_who_minimises_v_gives_everything(told):
     grid = np.linspace(0.01, 20, 2000)
-    v = 1 / grid**2 - bits(10, 5, grid)  # wf U - L, with wf 1
-    payoff = bits(10, 5, grid) - np.exp(grid)
-    told(grid[np.argmin(v)], round(grid[np.argmax(payoff)], 2))
+    leaked = LeakageGain(10, 5).value(grid)
+    told(grid[np.argmin(1 / grid**2 - leaked)], round(grid[np.argmax(leaked - np.exp(grid))], 2))  # wf U - L with wf 1
 
 
 def test_a_continuous_cost_may_have_no_least_value(told):
-    best = [best_reply(lambda own, _: -np.exp(-own), 0.0, cap) for cap in (10.0, 20.0)]
-    coercive = [best_reply(lambda own, _: -np.exp(-own) - np.expm1(own) / 10, 0.0, cap) for cap in (10.0, 20.0)]
-    told(best[1], coercive[1])
-    assert best[0] == 10.0
-    assert coercive == pytest.approx([np.log(10) / 2] * 2, abs=1e-6)
+    grid = np.linspace(0, 20, 20_001)
+    growing = np.exp(-grid) + np.expm1(grid) / 10
+    told(grid[np.argmin(np.exp(-grid))], grid[np.argmin(growing)])
+    for cap in (5.0, 10.0):
+        below = grid <= cap
+        assert grid[below][np.argmin(np.exp(-grid[below]))] == cap
+        assert grid[below][np.argmin(growing[below])] == pytest.approx(np.log(10) / 2, abs=1e-3)
 
 
 def test_concave_payoffs_may_have_two_equilibria(told):
-    pay = game(10, 1 / printed_scale(10))
-    interior = meeting(pay)
-    told(1, 2, interior)
-    for at in (interior, 0.0):
-        with np.errstate(invalid="ignore"):
-            deviating = np.array([pay(own, 2 * at) for own in np.linspace(1e-9, CAP, 400)])
-        assert deviating.max() <= (pay(at, 2 * at) if at else -1.0) + 1e-6
+    played = game("mended", 10)
+    found = {one.kind: one for one in equilibria(played, n_starts=3)}
+    told(1, len(found), found["interior"].epsilons[0])
+    assert set(found) == {"interior", "everybody at zero"}
+    assert max(deviation_gains(played, one.epsilons).max() for one in found.values()) <= 1e-6
+    assert found["interior"].stable
+    assert not found["everybody at zero"].stable
 
 
 def test_a_reply_follows_the_others(told):
-    pay = game(10, 1 / printed_scale(10))
-    told(best_reply(pay, 1.0), best_reply(pay, 4.0))
+    told(*best_responses(game("mended", 10), 0, np.array([[0.0, 0.5, 0.5], [0.0, 2.0, 2.0]])))
 
 
 def test_a_payment_is_scaled_to_its_cost(told):
-    ends = {u: meeting(game(u, printed_scale(u))) for u in (2, 5, 20)}
-    mended = [meeting(game(u, 1 / printed_scale(u))) for u in (2, 5, 20)]
-    told(ends[5], mended[1], ends[20])
-    assert ends[2] == pytest.approx(0.0, abs=1e-9)
-    assert mended == pytest.approx([mended[0]] * 3, abs=1e-6)
+    mended = meeting("mended", 5)
+    told(meeting("printed", 5), mended, meeting("printed", 20))
+    assert meeting("printed", 2) == pytest.approx(0.0, abs=1e-9)
+    assert meeting("mended", 20) == pytest.approx(mended, abs=1e-6)
 
 
 def test_a_utility_is_at_most_one(told):
-    told(utility_as_printed(3, 2, CAP, kept=0), utility(CAP, distance=3, border=2))
-    assert utility(CAP, distance=3, border=2) == pytest.approx(utility_as_printed(3, 2, CAP), rel=1e-12)
+    most = {
+        form: utility_game((1.0, 1.0), distance=3, border=2, cap=CAP, form=form).scale * np.exp(CAP)
+        for form in ("printed", "factor restored")
+    }
+    told(most["printed"], utility(CAP, distance=3, border=2))
+    assert most["printed"] == pytest.approx(utility_as_printed(3, 2, CAP, kept=0), rel=1e-12)
+    assert most["factor restored"] == pytest.approx(utility(CAP, distance=3, border=2), rel=1e-12)
