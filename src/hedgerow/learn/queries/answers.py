@@ -76,7 +76,12 @@ def multiplier(law: NoiseLaw, epsilon: float, horizon: int, neighbours: Neighbou
         raise BudgetInvalid(f"no noise of answers is called {law!r}.", remedy=suggestion(str(law), get_args(NoiseLaw)))
     distance = 2 if neighbours == "replace-one" else 1
     if law == "laplace":
-        return distance * horizon / epsilon
+        noise = distance * horizon / epsilon
+        while (
+            horizon * (1 / noise) > epsilon / distance
+        ):  # no owner is charged more than it agreed on, in the last digit either
+            noise = math.nextafter(noise, math.inf)
+        return noise
     return distance * math.sqrt(horizon) * gaussian_noise(epsilon * (1 - MARGIN), delta)
 
 
@@ -121,6 +126,15 @@ class Answers(Plan):
     delta: float = 0.0
     repeats: int = 1
     weights: tuple[tuple[str, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        noise = [noise for _, noise in self.multipliers]
+        drawn = bool(noise) and all(0 < z < math.inf for z in noise) and self.law in get_args(NoiseLaw)
+        if not drawn or self.repeats < 1:  # it may come from elsewhere, and is charged by what it says
+            raise BudgetInvalid(
+                f"answers with {self.law!r} noise of {noise[:5]}, {self.repeats} times.",
+                remedy="Plan them by answers_for; noise is a finite number above zero at every owner.",
+            )
 
     @property
     def key(self) -> str:
@@ -184,6 +198,10 @@ class Answers(Plan):
     def event(self) -> Event:
         """The cost of one answer at the owner that adds least noise; records lie at one owner, so it is nobody's more."""
         return Event(self.law, min(noise for _, noise in self.multipliers), count=self.repeats)
+
+    def event_of(self, party: str) -> Event:
+        """The cost at one owner, of the noise that `noisy` draws for it."""
+        return Event(self.law, self._of(party), count=self.repeats)
 
     def noisy(self, owner: str, totals: Array, entropy: Entropy) -> Array:
         """Add an owner's noise to its sum of shape (d,), or to each of `repeats` sums of shape (repeats, d), and weigh both."""
