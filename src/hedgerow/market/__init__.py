@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from .price_search import best_price
     from .prices import LearnerTerms, OwnerTerms, PostedPrice, Supply, post
     from .propagation import Propagation, average_weights, propagate
+    from .second_moments import PilotState, estimate_of, pilot_moments
     from .sum_noise import SumNoise, separation
+    from .worst_case import worst_case
     from .worth import CoalitionWorth, leave_one_out, marginal_worth, sampled_shapley, shapley
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "LearnerTerms",
     "OwnerTerms",
     "PilotEstimate",
+    "PilotState",
     "PostedPrice",
     "Prefix",
     "Propagation",
@@ -37,11 +40,13 @@ __all__ = [
     "best_weights",
     "channel_variance",
     "equal_excess",
+    "estimate_of",
     "excess",
     "forecast",
     "leave_one_out",
     "marginal_worth",
     "mean_variance",
+    "pilot_moments",
     "post",
     "precisions",
     "propagate",
@@ -50,6 +55,7 @@ __all__ = [
     "shapley",
     "variances",
     "weighted_excess",
+    "worst_case",
 ]
 
 lazily(__name__)
