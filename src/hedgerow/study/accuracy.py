@@ -4,7 +4,7 @@
                         epsilon; the loss is known from the records that the study holds out, which belong to no owner
     other programs      the noise that the epsilon takes, where the study has a mechanism and a budget
 
-Owners are taken to hold equal parts of `n_records`, a public constant: no table is counted.
+`n_records`, of all owners in equal parts or of each, is a public constant: no table is counted. Weights are the study's.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from hedgerow.errors import BudgetInvalid
 from hedgerow.learn.queries.keys import loss_of_keys, spec_of_keys, steps_of_keys
 from hedgerow.learn.queries.lengths import answers_for
+from hedgerow.learn.queries.program import divisor
 from hedgerow.market.forecast import Forecast, forecast
 from hedgerow.market.meaning_page import AccuracyCost
 from hedgerow.market.pilot_estimate import PilotEstimate
@@ -140,9 +141,12 @@ def _forecast(
 ) -> Forecast:
     schema, settings = built.schema, built.settings
     loss, spec, steps = loss_of_keys(schema, settings), spec_of_keys(schema, settings), steps_of_keys(schema, settings)
-    how: dict[str, Any] = {"law": settings["noise"], "neighbours": adjacency, "delta": delta}
+    weights, n = settings["weights"], settings["n_records"]
+    weights = {name: weights[name] for name in epsilons if name in weights}
+    how: dict[str, Any] = {"law": settings["noise"], "neighbours": adjacency, "delta": delta, "weights": weights}
     answers = answers_for(schema, epsilons, settings["rounds"], loss, spec, steps.box, **how)
-    records = np.full(len(epsilons), settings["n_records"] / len(epsilons))
+    divisor(n, list(epsilons), answers)
+    records = [n[name] if isinstance(n, Mapping) else n / len(epsilons) for name in epsilons]
     return forecast(estimate, steps, settings["rounds"], answers, records)
 
 

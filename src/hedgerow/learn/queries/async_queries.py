@@ -119,6 +119,7 @@ def gradient_in_turn(broadcast: Array, party: Any, rng: Any, *, loss: QueryLoss,
     bind={"loss": loss_of_keys, "spec": spec_of_keys, "steps": steps_of_keys, "answers": planned_answers},
     outcome=results.model,
     watch=results.watch,
+    with_records=True,
     case=lambda: Case(
         load("hie").select(["mdvis", "lncoins", "idp", "physlm", "disea"]).take(range(200)),
         {
