@@ -48,3 +48,17 @@ def test_parts_of_another_size_are_of_an_announced_kind_where_owners_add_the_noi
     kinds = {signature_of(outbox, "", rows=False) for outbox in heard}
     assert len(sizes) > 1
     assert len(kinds) == (1 if noise_at_owners else len(sizes))
+
+
+def test_other_weights_than_were_announced_are_another_kind_of_question():
+    """They cost no privacy, and decide what the result is made of: a station is asked with those that it approved."""
+    table = hr.data.load("hie").with_roles(features=["lncoins", "idp"]).take(range(90))
+    loss, spec, steps, kinds = loss_of("linear"), Inputs.scaled(table.schema), Steps(size=0.2), set()
+    for weight in (0.5, 0.5, 0.25):
+        fed = hr.simulate(table, hr.data.iid(parties=3), seed=0, engine=Listening())
+        weights = dict.fromkeys(fed.names, 1.0) | {"party 2": weight}
+        answers = answers_for(table.schema, dict.fromkeys(fed.names, 9.0), 1, loss, spec, steps.box, weights=weights)
+        told = {"loss": loss, "spec": spec, "steps": steps, "n_records": dict.fromkeys(fed.names, 30)}
+        hr.last(async_queries(fed, rounds=1, every=1, answers=answers, **told))
+        kinds |= {signature_of(outbox, "", rows=False) for outbox in run_of(fed).engine.heard}
+    assert len(kinds) == 2
