@@ -1,6 +1,7 @@
 """With whom, as a study: weights and prefixes of the four ways, forecasts beside trainings, on made-up and on real rows."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +70,18 @@ def test_forecasts_are_what_trainings_achieve_and_the_best_weights_are_best(tmp_
     page = render(result.report)
     assert "Relative fitness, achieved and forecast" in page
     assert "forecast: best weights" in page
+    assert "What each owner is worth" in page
+
+
+def test_conservative_owners_do_harm_with_equal_weights_and_none_with_the_best():
+    worth = replace(KNOWN, nobody=10.0).worth(N, A)
+    share, missing, shapley, missing_equal, shapley_equal = worth.T
+    assert share.sum() == pytest.approx(1)
+    assert (missing > 0).all()
+    assert (shapley > 0).all()
+    assert (missing_equal[1:] < 0).all()
+    assert shapley_equal.sum() < shapley.sum()
+    assert worth[1] == pytest.approx(worth[2])
 
 
 @pytest.mark.slow
