@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from .price_search import best_price
     from .prices import LearnerTerms, OwnerTerms, PostedPrice, Supply, post
     from .propagation import Propagation, average_weights, propagate
+    from .second_moments import PilotState, estimate_of, pilot_moments
     from .sum_noise import SumNoise, separation
     from .utility import utility, utility_of_count
+    from .worst_case import worst_case
     from .worth import CoalitionWorth, leave_one_out, marginal_worth, sampled_shapley, shapley
 
 __all__ = [
@@ -32,6 +34,7 @@ __all__ = [
     "Meaning",
     "OwnerTerms",
     "PilotEstimate",
+    "PilotState",
     "PostedPrice",
     "Prefix",
     "Propagation",
@@ -49,6 +52,7 @@ __all__ = [
     "database_leakage",
     "epsilon_for_posterior",
     "equal_excess",
+    "estimate_of",
     "excess",
     "feasible_epsilons",
     "forecast",
@@ -57,6 +61,7 @@ __all__ = [
     "marginal_worth",
     "mean_variance",
     "meaning",
+    "pilot_moments",
     "post",
     "posterior",
     "posterior_of_worlds",
@@ -71,6 +76,7 @@ __all__ = [
     "utility_of_count",
     "variances",
     "weighted_excess",
+    "worst_case",
 ]
 
 lazily(__name__)
