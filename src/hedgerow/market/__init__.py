@@ -11,10 +11,15 @@ if TYPE_CHECKING:
     from .coalitions import Prefix, best_prefix, best_weights, equal_excess, excess, precisions, weighted_excess
     from .forecast import Forecast, channel_variance, forecast
     from .insurance import FeasibleEpsilons, compensation, feasible_epsilons
+    from .known_loss import KnownLoss
     from .leakage import database_leakage, leakage
     from .meaning import Meaning, meaning
     from .owner_noise import mean_variance, variances
-    from .pilot_estimate import PilotEstimate
+    from .owner_offer import OwnerOffer
+    from .owners_plan import OwnersPlan, PlannedFitness, PlannedOwner
+    from .pilot_estimate import PilotEstimate, PilotRows
+    from .plan import ScaledForecast, fitness_of, plan, scaled
+    from .plan_page import write_plan
     from .posterior import advantage, advantage_of, epsilon_for_posterior, posterior, posterior_of_worlds, power, right_guess
     from .price_search import best_price
     from .prices import LearnerTerms, OwnerTerms, PostedPrice, Supply, post
@@ -30,14 +35,21 @@ __all__ = [
     "CoalitionWorth",
     "FeasibleEpsilons",
     "Forecast",
+    "KnownLoss",
     "LearnerTerms",
     "Meaning",
+    "OwnerOffer",
     "OwnerTerms",
+    "OwnersPlan",
     "PilotEstimate",
+    "PilotRows",
     "PilotState",
+    "PlannedFitness",
+    "PlannedOwner",
     "PostedPrice",
     "Prefix",
     "Propagation",
+    "ScaledForecast",
     "SumNoise",
     "Supply",
     "advantage",
@@ -55,6 +67,7 @@ __all__ = [
     "estimate_of",
     "excess",
     "feasible_epsilons",
+    "fitness_of",
     "forecast",
     "leakage",
     "leave_one_out",
@@ -62,6 +75,7 @@ __all__ = [
     "mean_variance",
     "meaning",
     "pilot_moments",
+    "plan",
     "post",
     "posterior",
     "posterior_of_worlds",
@@ -70,6 +84,7 @@ __all__ = [
     "propagate",
     "right_guess",
     "sampled_shapley",
+    "scaled",
     "separation",
     "shapley",
     "utility",
@@ -77,6 +92,7 @@ __all__ = [
     "variances",
     "weighted_excess",
     "worst_case",
+    "write_plan",
 ]
 
 lazily(__name__)
