@@ -26,6 +26,7 @@ from hedgerow.data import (
     feature_noise,
     iid,
     labels_per_party,
+    of_sizes,
     partitioner,
     shards,
     stores,
@@ -64,6 +65,7 @@ def schemes(draw):
                 by_column("k"),
                 iid(parties),
                 stores(),
+                of_sizes([7, 1, 12][:parties], draw(st.booleans())),
                 shards(parties, draw(st.integers(1, 3))),
                 labels_per_party(parties, draw(st.integers(1, 4))),
                 dirichlet_labels(parties, alpha),
@@ -244,6 +246,16 @@ def test_a_small_turn_has_the_sense_of_a_quarter_turn():
         assert turned[:4].sum() > 0.9 * turned.sum()  # points up
 
 
+def test_parties_of_given_sizes_hold_so_many_records_in_order_or_not():
+    in_order, dealt = (of_sizes([30, 5], shuffled)(TABLE, 0) for shuffled in (False, True))
+    assert [part.tolist() for part in in_order.indices] == [[*range(30)], [*range(30, 35)]]
+    assert [len(part) for part in dealt.indices] == [30, 5]
+    assert len(np.unique(np.concatenate(dealt.indices))) == 35
+    assert max(map(max, dealt.indices)) > 35
+    with pytest.raises(PartitionInvalid, match=f"add up to {len(TABLE)}"):
+        of_sizes([len(TABLE), 1])(TABLE, 0)
+
+
 def test_concept_shift_relabels_the_fraction_and_leaves_the_features():
     partition = concept_shift(3, 0.5)(TABLE, 0)
     assert set(partition.columns) == {"y"}
@@ -273,6 +285,8 @@ def test_concept_shift_flips_binary_and_moves_numeric_targets():
         (lambda: iid(0), "parties=0"),
         (lambda: iid(2.5), "parties=2.5"),
         (lambda: iid(True), "parties=True"),
+        (lambda: of_sizes([]), "sizes=\\[\\]"),
+        (lambda: of_sizes([3, 0]), "sizes=\\[3, 0\\]"),
         (lambda: shards(2, 0), "shards_per_party=0"),
         (lambda: dirichlet_labels(3, 0), "alpha=0"),
         (lambda: dirichlet_labels(3, float("nan")), "alpha=nan"),
@@ -330,7 +344,7 @@ def test_a_partitioner_prints_as_it_is_written_and_is_found_by_name():
     scheme = partitioner("dirichlet_labels", parties=20, alpha=0.5)
     assert repr(scheme) == "dirichlet_labels(parties=20, alpha=0.5, min_records=1)"
     assert scheme == dirichlet_labels(20, 0.5)
-    assert len(PARTITIONERS) == 12
+    assert len(PARTITIONERS) == 13
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What gradient queries cost: noise of the stated law, charges that add up to each owner's epsilon."""
 
-from dataclasses import replace
+import math
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -8,10 +9,13 @@ from scipy.stats import ks_2samp, kstest, laplace, norm
 from test_queries import BOXED, ROUNDS, federation, planned, told
 
 import hedgerow as hr
+from hedgerow.core.events import Sampling
 from hedgerow.core.question import MAIN
-from hedgerow.errors import BudgetExhausted, UnlawfulChannel
+from hedgerow.errors import BudgetExhausted, BudgetInvalid, UnlawfulChannel
 from hedgerow.learn.queries import Answers, QueryLoss, bound_of, length_of, loss_of, multiplier, pooled, query_trials
+from hedgerow.learn.queries.answers import MARGIN
 from hedgerow.privacy.accounting import epsilon
+from hedgerow.privacy.guard import Guard
 from helpers import run_of
 
 XI = length_of(QueryLoss("squared"), BOXED, 2.0, 1)
@@ -72,6 +76,70 @@ def test_the_most_open_owner_is_charged_and_each_owner_is_told_its_own():
     assert plan.spent(ROUNDS // 2) == {name: value / 2 for name, value in agreed.items()}
 
 
+class ChargedByTheMostOpen(Answers):
+    """The broken twin: every owner pays for the least noise, whoever draws it."""
+
+    def event_of(self, party):
+        return self.event()
+
+
+AGREED = {"harbour": 2.98, "mill": 1.53, "orchard": 0.997, "quay": 1 / 3}
+
+
+def charged(plan, owner, accountant="basic"):
+    """Epsilon that the questions of a horizon cost one owner."""
+    return epsilon(
+        [(Sampling(), (plan.event_of(owner),))] * plan.horizon, delta=1e-6, adjacency="add-remove", accountant=accountant
+    )
+
+
+@pytest.mark.parametrize("horizon", [1, 3, 49, 100])
+def test_an_owner_is_charged_what_it_agreed_on_in_the_last_digit_and_not_what_another_did(horizon):
+    plan = Answers.of(AGREED, horizon, radius=XI, neighbours="add-remove")
+    for owner, agreed in AGREED.items():
+        assert charged(plan, owner) <= agreed
+        assert charged(plan, owner) == pytest.approx(agreed, rel=1e-15)
+    twin = ChargedByTheMostOpen(**{one.name: getattr(plan, one.name) for one in fields(plan)})
+    assert charged(twin, "harbour") == charged(plan, "harbour")
+    assert charged(twin, "quay") > 8 * AGREED["quay"]
+
+
+@pytest.mark.parametrize("horizon", [1, 100])
+def test_an_owner_of_gaussian_noise_is_charged_its_own_within_the_margin(horizon):
+    plan = Answers.of(AGREED, horizon, radius=XI, law="gaussian", neighbours="add-remove", delta=1e-6)
+    for owner, agreed in AGREED.items():
+        assert agreed * (1 - 1.01 * MARGIN) < charged(plan, owner, "tightest") <= agreed
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_what_an_owner_is_charged_is_the_noise_that_it_draws(law):
+    """Multipliers of owners in any order, and of one that is not named; the scale is that of the noise on the grid."""
+    plan = Answers.of(AGREED, 7, radius=XI, law=law, neighbours="add-remove", delta=1e-6 * (law == "gaussian"))
+    for owner in [*AGREED, "?"]:
+        block = plan.fit(3, owner)
+        assert plan.event_of(owner).noise_multiplier * XI <= float(block.scale) * block.step
+        assert plan.event_of(owner).noise_multiplier * XI == pytest.approx(float(block.scale) * block.step, rel=2e-3)
+    assert plan.event_of("?") == plan.event_of("quay")  # the largest noise
+    assert plan.event() == plan.event_of("harbour")
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"law": "none"},
+        {"law": "pure"},
+        {"repeats": 0},
+        {"multipliers": ()},
+        *({"multipliers": (("harbour", z),)} for z in (0.0, -1.0, math.inf, math.nan)),
+    ],
+    ids=str,
+)
+def test_answers_from_elsewhere_whose_charge_would_not_be_their_noise_are_no_answers(lie):
+    plan = Answers.of(AGREED, 7, radius=XI)
+    with pytest.raises(BudgetInvalid, match="HR-214"):
+        replace(plan, **lie)
+
+
 def test_half_the_noise_would_leave_replacing_twice_what_was_agreed():
     """The broken twin without the factor 2: neighbours that replace a record move a sum by twice the bound."""
     x = np.array([[1.0, 1.0, 1.0], [-1.0, -1.0, -1.0]])
@@ -106,6 +174,17 @@ def test_noise_in_the_channel_takes_the_length_of_its_law():
     fed, loss = federation(), QueryLoss("squared")
     assert bound_of(fed.protect(mechanism=hr.Laplace(1.0)), loss, BOXED, 2.0).norm == 1
     assert bound_of(fed.protect(mechanism=hr.Gaussian(1.0)), loss, BOXED, 2.0).norm == 2
+
+
+def test_guards_in_a_simulation_charge_each_party_its_own_noise():
+    """Two owners end within their own budgets; one whose guard allows less than it agreed on stops by itself."""
+    agreed = dict(zip(("party 1", "party 2", "party 3"), (0.5, 4.0, 2.0), strict=True))
+    allowed = agreed | {"party 3": 1.0}
+    guards = {name: Guard(hr.Budget(most, 1e-6, "record", accountant="basic")) for name, most in allowed.items()}
+    fed = federation(hr.engines.InProcess(threads=1, guards=guards))
+    hr.last(told(fed, answers=planned(fed, agreed, neighbours="add-remove")))
+    assert [guards[name].spent for name in agreed] == pytest.approx([0.5, 4.0, 1.0], rel=1e-12)
+    assert [len(guards[name].ledger) for name in agreed] == [ROUNDS, ROUNDS, ROUNDS // 2]
 
 
 # ---- trials ---------------------------------------------------------------------------------------------------------

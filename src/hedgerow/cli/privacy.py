@@ -1,4 +1,5 @@
-"""`hedgerow privacy`: what a plan costs, which noise it needs, how long a budget lasts, and which composition says what.
+"""`hedgerow privacy`: what a plan costs, which noise it needs, how long a budget lasts, which composition says what,
+and what an epsilon means.
 
 Nothing is asked and no data are read: these are the accountants of `hedgerow.privacy.accounting`, with the assumptions that
 an epsilon depends on printed beside it.
@@ -20,11 +21,15 @@ from hedgerow.errors import BudgetInvalid, suggestion
 from hedgerow.privacy import accounting
 from hedgerow.report import Curve, Fits, Grid, Report, Series, write
 
+from .explain_epsilon import show_meaning
 from .json_output import JsonOption, print_json
 from .show import grid_table
 
 console = Console()
-app = typer.Typer(help="Epsilon of a plan, noise for a budget, rounds left, compositions compared.", no_args_is_help=True)
+app = typer.Typer(
+    help="Epsilon of a plan, noise for a budget, rounds left, compositions compared, what an epsilon means.",
+    no_args_is_help=True,
+)
 
 ACCOUNTANTS = {
     "basic": "epsilons and deltas add",
@@ -195,6 +200,9 @@ def meaning(epsilon: float, delta: float, adjacency: str) -> str:
         f"Whoever sees the releases can change the odds of {who} by a factor of at most {factor}, except with probability "
         f"about {delta:g}."
     )
+
+
+app.command("explain")(show_meaning)
 
 
 class _Plan:

@@ -138,7 +138,11 @@ class Plan(SharedCharge, ABC):
 
     @abstractmethod
     def event(self) -> Event:
-        """The cost of one call; of calls that share a charge, the cost of all of them."""
+        """The cost of one call, at whichever party it costs most; of calls that share a charge, the cost of all of them."""
+
+    def event_of(self, party: str) -> Event:
+        """The same at one party, whose noise may be larger than another's; by default that of any."""
+        return self.event()
 
 
 class Compression(ABC):

@@ -9,7 +9,7 @@ bound, the event that states exactly that noise, and the half that each side car
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +64,13 @@ class Release:
         if self.plan is not None:
             return self.plan.event()
         return Event("nonprivate") if self.mechanism is None or self.bounds is None else self.mechanism.event(self.bounds)
+
+    def events_of(self, parties: Iterable[str]) -> dict[str, Event]:
+        """The costs at those of some parties whose own noise makes it another than `event`."""
+        if self.plan is None or type(self.plan).event_of is Plan.event_of:
+            return {}
+        most = self.event
+        return {name: event for name in parties if (event := self.plan.event_of(name)) != most}
 
     @property
     def unit(self) -> Unit | None:

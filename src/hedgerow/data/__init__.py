@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .schema import Schema
     from .shift import concept_drift, concept_shift, covariate_shift, feature_noise
     from .skew import dirichlet_labels, dirichlet_quantity, labels_per_party, shards
-    from .splits import by_column, iid, in_order, stores
+    from .splits import by_column, iid, in_order, of_sizes, stores
     from .table import Table
 
 __all__ = [
@@ -51,6 +51,7 @@ __all__ = [
     "labels_per_party",
     "load",
     "names",
+    "of_sizes",
     "partitioner",
     "read",
     "read_idx",

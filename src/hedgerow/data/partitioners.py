@@ -10,7 +10,7 @@ from hedgerow.errors import PartitionInvalid, suggestion
 from .partition import Partitioner
 from .shift import concept_drift, concept_shift, covariate_shift, feature_noise
 from .skew import dirichlet_labels, dirichlet_quantity, labels_per_party, shards
-from .splits import by_column, iid, in_order, stores
+from .splits import by_column, iid, in_order, of_sizes, stores
 
 PARTITIONERS: dict[str, type[Partitioner]] = {
     scheme.__name__: scheme
@@ -18,6 +18,7 @@ PARTITIONERS: dict[str, type[Partitioner]] = {
         by_column,
         iid,
         in_order,
+        of_sizes,
         stores,
         shards,
         labels_per_party,

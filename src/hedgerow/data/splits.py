@@ -1,4 +1,4 @@
-"""Partitions without skew of our making: natural parties, records dealt at random, one party for each record."""
+"""Partitions without skew of our making: natural parties, records dealt at random, given sizes, one party for each record."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from hedgerow.errors import HedgerowWarning, PartitionInvalid
 
-from .partition import NO_PARTY, Draw, Partitioner, deal, numbered, require_whole
+from .partition import NO_PARTY, Draw, Partitioner, deal, numbered, require, require_whole
 from .table import Table
 
 MANY, VERY_MANY = 100, 1_000
@@ -122,6 +122,36 @@ class in_order(Partitioner):
     def draw(self, table: Table, rng: np.random.Generator) -> Draw:
         names, sizes = self.runs(len(table))
         return Draw(np.repeat(np.arange(self.parties), sizes), names, f"{self.parties} parties of records in their order.")
+
+
+@dataclass(frozen=True)
+class of_sizes(Partitioner):
+    """Parties of given sizes; the records that remain are left out.
+
+    Parameters
+    ----------
+    sizes : list of int
+        Records of each party.
+    shuffled : bool
+        Whether records are dealt at random; otherwise each party holds those that follow the one before's, as they stand.
+    """
+
+    sizes: list[int]
+    shuffled: bool = True
+
+    def __post_init__(self) -> None:
+        whole = all(isinstance(size, int) and not isinstance(size, bool) and size >= 1 for size in self.sizes)
+        require(self, "sizes", bool(self.sizes) and whole, "Choose whole numbers of at least 1.")
+
+    def draw(self, table: Table, rng: np.random.Generator) -> Draw:
+        total = sum(self.sizes)
+        require(self, "sizes", total <= len(table), f"Choose sizes that add up to {len(table)} at most.")
+        owner = np.full(len(table), NO_PARTY)
+        kept = rng.permutation(len(table))[:total] if self.shuffled else slice(total)
+        owner[kept] = np.repeat(np.arange(len(self.sizes)), self.sizes)
+        how = "dealt at random" if self.shuffled else "in their order"
+        sentence = f"{total} records {how} to {len(self.sizes)} parties; {len(table) - total} are left out."
+        return Draw(owner, numbered(len(self.sizes)), sentence)
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def largest_loss(channel: Array, neighbours: Array | None = None) -> float:
     with np.errstate(divide="ignore"):
         logs = np.log(channel)
     apart = np.where(np.isneginf(logs[:, None]) & np.isneginf(logs[None]), 0.0, _difference(logs))
-    pairs = apart.max(axis=2)
+    pairs: Array = apart.max(axis=2)
     return float(pairs.max() if neighbours is None else pairs[np.asarray(neighbours, bool)].max(initial=0.0))
 
 
@@ -92,7 +92,7 @@ def on_each(channel: Array, people: int) -> Array:
             f"{channel.shape[0]} values of {people} people are {channel.shape[0]}^{people} databases.",
             remedy=f"A matrix has at most {_MOST_ROWS} rows and columns; capacities of independent answers add up.",
         )
-    made = np.ones((1, 1))
+    made: Array = np.ones((1, 1))
     for _ in range(people):
         made = np.kron(made, channel)
     return made
@@ -105,7 +105,7 @@ def truncated_geometric(most: int, epsilon: float) -> Array:
     """
     n, q = checked_count(most, "a largest count", 1), math.exp(-checked_epsilon(epsilon))
     inputs = np.arange(n + 1)
-    made = (1 - q) / (1 + q) * q ** np.abs(inputs[:, None] - inputs)
+    made: Array = (1 - q) / (1 + q) * q ** np.abs(inputs[:, None] - inputs)
     made[:, 0], made[:, -1] = q**inputs / (1 + q), q ** (n - inputs) / (1 + q)
     return made
 
@@ -141,7 +141,8 @@ def clique(size: int) -> Array:
 def line(size: int) -> Array:
     """Distances of `size` answers in a row, as counts are."""
     places = np.arange(checked_count(size, "answers on a line", 1))
-    return np.abs(places[:, None] - places)
+    steps: Array = np.abs(places[:, None] - places)
+    return steps
 
 
 def _joint(channel: Array, prior: Array | None) -> Array:

@@ -31,7 +31,7 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.privacy.accounting import Adjacency, group
 
-from .ranges import checked_count, checked_delta, checked_epsilon
+from .ranges import checked_adjacency, checked_count, checked_delta, checked_epsilon
 
 
 def leakage(epsilon: float, values: int = 2, delta: float = 0.0) -> float:
@@ -84,6 +84,7 @@ def between_values(epsilon: float, delta: float, adjacency: Adjacency) -> tuple[
     Neighbours that differ by a person who is there or not are one step apart; a person with another value is one who leaves and
     one who comes. So what holds under "add-remove" is doubled: 2 epsilon, and (1 + e^epsilon) delta.
     """
+    checked_adjacency(adjacency)
     checked_epsilon(epsilon)
     checked_delta(delta)
     if adjacency == "replace-one":

@@ -9,7 +9,7 @@ from hedgerow.learn.queries.answers import Answers
 
 
 def variances(answers: Answers) -> dict[str, float]:
-    """Variance, by owner, that an answer's noise adds to each coordinate of a sum of gradients.
+    """Variance, by owner, that an answer's noise adds to each coordinate of a sum of gradients, before it is weighed.
 
     Laplace noise of scale b has the variance 2 b^2, Gaussian noise of deviation sigma has sigma^2.
     """
@@ -20,8 +20,9 @@ def variances(answers: Answers) -> dict[str, float]:
 def mean_variance(answers: Answers, records: Array, weights: Array | None = None) -> float:
     """Variance of each coordinate of the mean gradient, where owner l has records[l] records and the public weight w[l].
 
-    sum_l w_l^2 Var_l / (sum_l w_l n_l)^2, owners in the order of `answers.epsilons`.
+    sum_l w_l^2 Var_l / (sum_l w_l n_l)^2, owners in the order of `answers.epsilons`; by default with the answers' own weights.
     """
     a = np.array(list(variances(answers).values()))
-    w = np.ones(len(a)) if weights is None else np.asarray(weights, float)
+    own = [answers.weight(owner) for owner, _ in answers.epsilons]
+    w = np.asarray(own if weights is None else weights, float)
     return float(np.square(w) @ a / (w @ np.asarray(records, float)) ** 2)

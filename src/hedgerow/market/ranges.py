@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import get_args
 
-from hedgerow.errors import BudgetInvalid
+from hedgerow.errors import BudgetInvalid, suggestion
+from hedgerow.privacy.accounting import Adjacency
 
 
 def checked_epsilon(epsilon: float) -> float:
@@ -40,3 +42,9 @@ def checked_positive(value: float, what: str) -> float:
     if not 0 < value < math.inf:
         raise BudgetInvalid(f"{what} of {value!r}.", remedy="Give a finite number above 0.")
     return float(value)
+
+
+def checked_adjacency(adjacency: str) -> None:
+    """Refuse neighbours that nobody knows."""
+    if adjacency not in get_args(Adjacency):
+        raise BudgetInvalid(f"no adjacency is called {adjacency!r}.", remedy=suggestion(adjacency, get_args(Adjacency)))

@@ -24,14 +24,15 @@ from __future__ import annotations
 import hashlib
 import logging
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from hedgerow.core.bound import describe
 from hedgerow.core.engine import Outbox
 from hedgerow.core.events import Event, Sampling
-from hedgerow.core.ledger import Entry, Ledger, Record
+from hedgerow.core.ledger import Entry, Ledger
+from hedgerow.core.limits import Record
 from hedgerow.core.mechanism import Position
 from hedgerow.core.question import MAIN
 from hedgerow.core.randomness import Streams
@@ -62,15 +63,33 @@ class GuardedQuestion:
         As their ledgers would have it.
     life : str
         Names the secrets of the federation that asks, with which noise that spans several questions dies.
+    own : mapping from party to Event
+        Costs at parties whose own noise makes it another than the entry's.
     """
 
     entry: Entry
     life: str
+    own: Mapping[str, Event] = field(default_factory=dict)
 
     @classmethod
-    def by(cls, outbox: Outbox, trust: Trust = "nobody") -> GuardedQuestion:
-        """Return what a guard has to decide about a question."""
-        return cls(entry_of(outbox, trust), _digest(outbox.streams.secret))
+    def by(cls, outbox: Outbox, trust: Trust = "nobody", parties: Iterable[str] | None = None) -> GuardedQuestion:
+        """Return what a guard has to decide about a question to `parties`, by default those that are asked."""
+        entry, release = entry_of(outbox, trust), outbox.release
+        own = release.events_of(outbox.ids if parties is None else parties) if entry.event == release.event else {}
+        return cls(entry, _digest(outbox.streams.secret), own)
+
+    def at(self, party: str) -> GuardedQuestion:
+        """The same at one party: charged by its own noise."""
+        event = self.own.get(party)
+        return self if event is None else GuardedQuestion(replace(self.entry, event=event), self.life)
+
+    def apart(self, parties: Sequence[str]) -> Iterator[tuple[GuardedQuestion, list[int]]]:
+        """Positions among some parties, by what it costs them."""
+        alike: dict[Event | None, list[int]] = {}
+        for k, party in enumerate(parties):
+            alike.setdefault(self.own.get(party), []).append(k)
+        for which in alike.values():
+            yield self.at(parties[which[0]]), which
 
 
 class Guard:
@@ -260,7 +279,7 @@ def willing(guards: Mapping[str, Guard], ids: Sequence[str], outbox: Outbox) -> 
         if guard.trust not in asked:
             asked[guard.trust] = GuardedQuestion.by(outbox, guard.trust)
         try:
-            guard.take(asked[guard.trust])
+            guard.take(asked[guard.trust].at(name))
         except CheckpointMismatch:  # the simulation was resumed with something else
             raise
         except HedgerowError as error:  # the sentence stays here, the code travels

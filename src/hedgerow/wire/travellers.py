@@ -74,6 +74,7 @@ TRAVELLERS = frozenset(
         "learn.private.schedules": "ScheduledGaussian",
         "learn.pruning": "Pruning",
         "learn.queries.answers": "Answers",
+        "learn.queries.async_queries": "AnswersInTurn",
         "learn.queries.inputs": "Inputs",
         "learn.queries.losses": "QueryLoss",
         "learn.records.clipping": "Clipping",

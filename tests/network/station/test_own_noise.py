@@ -48,8 +48,8 @@ def guard(trust, epsilon=1.0):
 class Service:
     """A coordinator beside three stations with a budget each, on its message queue and clock."""
 
-    def __init__(self, folder, **common):
-        self.folder, self.house = folder, House(folder / "stations", STATIONS, **common)
+    def __init__(self, folder, guards=STATIONS, **common):
+        self.folder, self.house = folder, House(folder / "stations", guards, **common)
         config = parse_config({"name": "hub", "rail": {"kind": "socket", "path": "rail.sock"}}, folder)
         clock = self.house.rail.now
         self.store = Store(config.state_folder, clock)

@@ -8,6 +8,7 @@ from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
     from .answers import Answers, multiplier
+    from .async_queries import AnswersInTurn, async_queries, gradient_in_turn
     from .fitness import noiseless, optimum, pooled, relative_fitness
     from .grid import Trial, looks_of, trials_of
     from .inputs import Inputs, inputs
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answers",
+    "AnswersInTurn",
     "Inputs",
     "QueryLoss",
     "QueryState",
@@ -26,8 +28,10 @@ __all__ = [
     "Trial",
     "TrialState",
     "answers_for",
+    "async_queries",
     "bound_of",
     "gradient",
+    "gradient_in_turn",
     "gradient_queries",
     "inputs",
     "length_of",

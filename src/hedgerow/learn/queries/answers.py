@@ -9,7 +9,15 @@ Neighbours. The thesis replaces a record: a sum then moves by at most 2 Xi, henc
 ledger's neighbours differ by a record that is there or not, which moves a sum by at most Xi: the same noise costs half.
 Replacing is removing and adding, so what the ledger says, doubled, holds for `replace-one`. Nothing divides by n_l.
 
-Source: Wu 2019, Theorem 1. Differs: sums in place of means; noise on an integer grid, a little larger for the rounding.
+Weights. A public factor w_l in (0, 1] scales an owner's sum after the owner has added its noise, so sum and noise alike:
+
+    w_l (sum of gradients + noise)        a mean over all owners divides by sum_l w_l n_l
+
+A function of a noisy sum costs what the noisy sum costs, so epsilons, noise over the bound and charges are those without
+weights. The product is rounded to a grid that is finer by the power of two next to w_l: it has as many steps as before, totals
+are exact in any order, and through rings of whole numbers. A weight of 1 changes no bit.
+
+Source: Wu 2019, Theorem 1. Differs: sums in place of means; noise on an integer grid, a little larger for it; weights.
 """
 
 from __future__ import annotations
@@ -17,7 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Literal, get_args
 
 import numpy as np
@@ -27,13 +35,16 @@ from hedgerow.core.bound import Bound, l1, l2
 from hedgerow.core.events import Event, Unit
 from hedgerow.core.mechanism import Plan
 from hedgerow.core.randomness import Entropy
-from hedgerow.errors import BudgetInvalid, suggestion
+from hedgerow.errors import BudgetInvalid, SettingsInvalid, suggestion
 from hedgerow.privacy.accounting import gaussian_noise
 from hedgerow.privacy.grid import Block, plan, to_steps
 from hedgerow.privacy.noise import LARGEST_SCALE, discrete_gaussian, discrete_laplace, grid_step
 
 Neighbours = Literal["replace-one", "add-remove"]
 NoiseLaw = Literal["laplace", "gaussian"]
+
+SHOWN = 8
+"""Different multipliers that a plan tells of itself."""
 
 MARGIN = 1e-3
 """By so much of itself epsilon is lowered for Gaussian noise: accountants on a grid round up."""
@@ -68,7 +79,10 @@ def multiplier(law: NoiseLaw, epsilon: float, horizon: int, neighbours: Neighbou
         raise BudgetInvalid(f"no noise of answers is called {law!r}.", remedy=suggestion(str(law), get_args(NoiseLaw)))
     distance = 2 if neighbours == "replace-one" else 1
     if law == "laplace":
-        return distance * horizon / epsilon
+        noise = distance * horizon / epsilon
+        while horizon * (1 / noise) > epsilon / distance:  # nobody is charged more than it agreed on, not in the last digit
+            noise = math.nextafter(noise, math.inf)
+        return noise
     return distance * math.sqrt(horizon) * gaussian_noise(epsilon * (1 - MARGIN), delta)
 
 
@@ -100,6 +114,8 @@ class Answers(Plan):
     neighbours : {"replace-one", "add-remove"}
         For whom the epsilons hold.
     delta : float
+    weights : tuple of (owner, factor)
+        Public, on sum and noise alike; none where all count alike.
     """
 
     bound: Bound
@@ -110,10 +126,20 @@ class Answers(Plan):
     neighbours: Neighbours
     delta: float = 0.0
     repeats: int = 1
+    weights: tuple[tuple[str, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        noise = [noise for _, noise in self.multipliers]
+        drawn = bool(noise) and all(0 < z < math.inf for z in noise) and self.law in get_args(NoiseLaw)
+        if not drawn or self.repeats < 1:  # it may come from elsewhere, and is charged by what it says
+            raise BudgetInvalid(
+                f"answers with {self.law!r} noise of {noise[:5]}, {self.repeats} times.",
+                remedy="Plan them by answers_for; noise is a finite number above zero at every owner.",
+            )
 
     @property
     def key(self) -> str:
-        """Counts the questions that were answered by what the owners agreed on, whatever their bound."""
+        """Counts the questions that were answered by what the owners agreed on, whatever their bound and weights."""
         ends = (min(e for _, e in self.epsilons), max(e for _, e in self.epsilons))
         noise = tuple(dict.fromkeys(noise for _, noise in self.multipliers))
         return f"Answers({self.law}, {self.horizon}, {ends!r}, {noise!r}, {self.neighbours}, {self.repeats})"
@@ -129,6 +155,7 @@ class Answers(Plan):
         neighbours: Neighbours = "replace-one",
         delta: float = 0.0,
         repeats: int = 1,
+        weights: Mapping[str, float] | None = None,
     ) -> Answers:
         """Plan answers.
 
@@ -138,17 +165,31 @@ class Answers(Plan):
             Over the horizon.
         radius : float
             Largest length of one record's gradient: l1 for Laplace noise, l2 for Gaussian.
+        weights : mapping from owner to factor, optional
+            Public, in (0, 1], of every owner that has an epsilon. They follow from public numbers, never from records.
 
         Raises
         ------
         BudgetInvalid (HR-214)
             No owner; an epsilon, horizon or delta that is out of its range.
+        SettingsInvalid (HR-511)
+            A weight outside (0, 1], of a stranger, or missing.
         """
         if not epsilons:
             raise BudgetInvalid("no owner has an epsilon.", remedy="Give one for each party, e.g. {'bank 1': 0.5}.")
         noise = {name: multiplier(law, epsilon, horizon, neighbours, delta) for name, epsilon in epsilons.items()}
         bound = (l1 if law == "laplace" else l2)(radius, unit="record")
-        return cls(bound, law, horizon, tuple(epsilons.items()), tuple(noise.items()), neighbours, delta, repeats)
+        return cls(
+            bound,
+            law,
+            horizon,
+            tuple(epsilons.items()),
+            tuple(noise.items()),
+            neighbours,
+            delta,
+            repeats,
+            _checked_weights(weights, epsilons),
+        )
 
     @property
     def unit(self) -> Unit:
@@ -159,14 +200,21 @@ class Answers(Plan):
         """The cost of one answer at the owner that adds least noise; records lie at one owner, so it is nobody's more."""
         return Event(self.law, min(noise for _, noise in self.multipliers), count=self.repeats)
 
+    def event_of(self, party: str) -> Event:
+        """The cost at one owner, of the noise that `noisy` draws for it."""
+        return Event(self.law, self._of(party), count=self.repeats)
+
     def noisy(self, owner: str, totals: Array, entropy: Entropy) -> Array:
-        """Add an owner's noise to its sum of shape (d,), or to each of `repeats` sums of shape (repeats, d)."""
+        """Add an owner's noise to its sum of shape (d,), or to each of `repeats` sums of shape (repeats, d), and weigh both."""
         block = self.fit(totals.shape[-1], owner)
         steps = to_steps(totals.reshape(-1, totals.shape[-1]), [block]).astype(np.int64)
         draw = discrete_laplace if self.law == "laplace" else discrete_gaussian
         noisy = steps + draw(block.scale, steps.size, entropy).reshape(steps.shape)
-        released: Array = noisy.reshape(totals.shape) * block.step
-        return released
+        return weighted(noisy, block.step, self.weight(owner)).reshape(totals.shape)
+
+    def weight(self, owner: str) -> float:
+        """An owner's public factor: 1 where all count alike, and of one that is not named."""
+        return dict(self.weights).get(owner, 1.0)
 
     def fit(self, size: int, owner: str = "") -> Block:
         """The grid and scale of an owner's noise on sums of so many coordinates.
@@ -189,8 +237,11 @@ class Answers(Plan):
 
     def _of(self, owner: str) -> float:
         """An owner's noise; of one that is not named, the largest."""
-        found = dict(self.multipliers)
-        return found.get(owner, max(found.values()))
+        return self._noise[owner] if owner in self._noise else max(self._noise.values())
+
+    @cached_property
+    def _noise(self) -> dict[str, float]:
+        return dict(self.multipliers)
 
     def refuse_strangers(self, parties: Sequence[str]) -> None:
         """Refuse parties that agreed on no epsilon, before anybody is asked."""
@@ -203,6 +254,33 @@ class Answers(Plan):
     def __str__(self) -> str:
         lowest, highest = min(e for _, e in self.epsilons), max(e for _, e in self.epsilons)
         told = f"{lowest:g}" if lowest == highest else f"{lowest:g} to {highest:g}"
-        noise = ", ".join(f"{noise:g}" for noise in dict.fromkeys(noise for _, noise in self.multipliers))
+        each = [f"{noise:g}" for noise in dict.fromkeys(noise for _, noise in self.multipliers)]
+        noise = ", ".join(each if len(each) <= SHOWN else [*each[: SHOWN - 1], f"and {len(each) - SHOWN + 1} others"])
         times = f" of {self.repeats} trainings" * (self.repeats > 1)
         return f"{self.law.capitalize()}({noise}): epsilon {told} over {self.horizon} questions{times}, {self.neighbours},"
+
+
+def weighted(steps: Array, step: float, weight: float) -> Array:
+    """`weight` times whole steps, in the units of `step`, rounded to a grid that is finer by the power of two next to it."""
+    finer = math.ldexp(0.5, math.frexp(weight)[1])
+    found: Array = np.rint(steps * (weight / finer)) * (step * finer)
+    return found
+
+
+def _checked_weights(weights: Mapping[str, float] | None, epsilons: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
+    """Weights in the order of the owners."""
+    if not weights:
+        return ()
+    for owner, weight in weights.items():
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight <= 1:
+            raise SettingsInvalid(
+                f"a weight of {weight!r} for {owner}.",
+                remedy="Weights lie in (0, 1]: divide all by the largest. An owner that is to count for nothing is not asked.",
+            )
+        if owner not in epsilons:
+            raise SettingsInvalid(f"{owner} has a weight and no epsilon.", remedy=suggestion(owner, epsilons))
+    if missing := [owner for owner in epsilons if owner not in weights]:
+        raise SettingsInvalid(
+            f"{', '.join(missing[:5])} has an epsilon and no weight.", remedy="Give every owner one, at most 1."
+        )
+    return tuple((owner, float(weights[owner])) for owner in epsilons)

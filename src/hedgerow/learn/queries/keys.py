@@ -50,6 +50,11 @@ OWNERS = {
     "noise": Key(Literal["laplace", "gaussian"], "laplace", "of the owners' answers"),
     "neighbours": Key(Literal["replace-one", "add-remove"], "replace-one", "for whom epsilons hold"),
     "delta": Key(float, 1e-6, "for Gaussian noise"),
+    "weights": Key(
+        dict[str, float],
+        {},
+        "a public factor in (0, 1] on each owner's sum and noise alike; then n_records says the records of each owner",
+    ),
 }
 """Keys of steps and owners' noise."""
 
@@ -99,4 +104,5 @@ def planned_answers(schema: Schema, settings: Settings) -> Answers | None:
         law=law,
         neighbours=settings["neighbours"],
         delta=settings["delta"] if law == "gaussian" else 0.0,
+        weights=settings["weights"],
     )

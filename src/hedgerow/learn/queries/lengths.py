@@ -58,6 +58,7 @@ def answers_for(
     neighbours: Neighbours = "replace-one",
     delta: float = 0.0,
     repeats: int = 1,
+    weights: Mapping[str, float] | None = None,
 ) -> Answers:
     """Plan the owners' answers to `gradient_queries`.
 
@@ -69,8 +70,8 @@ def answers_for(
         Questions on which the owners agree.
     box : float
         That of the steps.
-    law, neighbours, delta, repeats
-        As of `Answers`.
+    law, neighbours, delta, repeats, weights
+        As of `Answers.of`.
 
     Raises
     ------
@@ -78,8 +79,12 @@ def answers_for(
         Record weights declare no range.
     BudgetInvalid (HR-214)
         An epsilon, a horizon or a delta that is out of its range.
+    SettingsInvalid (HR-511)
+        A weight outside (0, 1], of a stranger, or missing.
     """
     radius = longest_of(schema, loss, spec, box, 1 if law == "laplace" else 2)
     if radius is None:
         raise UnboundedSum("record weights declare no range, so a record's gradient has no bound.", remedy="Declare it.")
-    return Answers.of(epsilons, horizon, radius=radius, law=law, neighbours=neighbours, delta=delta, repeats=repeats)
+    return Answers.of(
+        epsilons, horizon, radius=radius, law=law, neighbours=neighbours, delta=delta, repeats=repeats, weights=weights
+    )

@@ -3,7 +3,7 @@
     for k = 1 .. T:
         theta, k             -> owners                                          broadcast
         sum of gradients, with noise of the owner or of the channel             local, sum
-        gradient             <- sum / n + ridge theta                           server
+        gradient             <- sum / n + ridge theta                           server; with weights n is sum_l w_l n_l
         theta                <- project(theta - step_k gradient)                server
         average              <- (3.6) or the rule's own                          server
 
@@ -17,7 +17,7 @@ Source   : Wu 2019, Algorithms 1 and 2. Differs: owners send sums, and n is a co
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -32,7 +32,7 @@ from hedgerow.core.question import local
 from hedgerow.core.whole import BITS, bound_in
 from hedgerow.data import complete_cases, load
 from hedgerow.display import displayed
-from hedgerow.errors import BudgetExhausted, SettingsInvalid, UnboundedSum
+from hedgerow.errors import BudgetExhausted, SettingsInvalid, UnboundedSum, suggestion
 
 from . import results
 from .answers import Answers
@@ -88,13 +88,15 @@ def held(theta: Array, box: float) -> Array:
     bind={"loss": loss_of_keys, "spec": spec_of_keys, "steps": steps_of_keys, "answers": planned_answers},
     outcome=results.model,
     watch=results.watch,
+    with_records=True,
     case=lambda: Case(
         load("hie").select(["mdvis", "lncoins", "idp", "physlm", "disea"]).take(range(200)),
         {
             "rounds": 2,
             "epsilons": {f"party {i}": 50.0 * i for i in range(1, 5)},
+            "weights": {f"party {i}": 0.21 * i for i in range(1, 5)},
             "ridge": 1.0,
-            "n_records": 200,
+            "n_records": {f"party {i}": 50 for i in range(1, 5)},
             "box": 1.0,
             "step": 0.5,
         },
@@ -105,7 +107,7 @@ def gradient_queries(
     *,
     loss: QueryLoss,
     spec: Inputs,
-    n_records: int,
+    n_records: int | dict[str, int],
     rounds: int,
     steps: Steps,
     answers: Answers | None = None,
@@ -120,13 +122,14 @@ def gradient_queries(
     loss : QueryLoss
     spec : Inputs
         How records become inputs of bounded length.
-    n_records : int
-        The thesis's n: by which sums are divided. A constant in public; a rough one changes the weight of the ridge.
+    n_records : int or dict from owner to int
+        The thesis's n, of all owners or of each, by which sums are divided: sum_l w_l n_l where owners have weights. Constants
+        in public; rough ones change the weight of the ridge.
     rounds : int
         The horizon T.
     steps : Steps
     answers : Answers, optional
-        Noise at the owners, under epsilons of their own (`answers_for`).
+        Noise at the owners, under epsilons of their own, and their public weights (`answers_for`).
 
     Yields
     ------
@@ -144,9 +147,10 @@ def gradient_queries(
     UnboundedSum (HR-210)
         The channel adds noise, and record weights declare no range.
     BudgetInvalid (HR-214), SettingsInvalid (HR-511)
-        An epsilon, a horizon or a step that is out of its range; an owner without an epsilon.
+        An epsilon, a horizon or a step that is out of its range; an owner without an epsilon, or without a number of records.
     """
-    _check(n_records, rounds)
+    n = divisor(n_records, federation.members, answers)
+    check_count("rounds", rounds)
     zero = np.zeros(spec.size)
     state = start or QueryState(0, zero, zero)
     known = complete_cases(federation, [*spec.features, spec.target], count=False)
@@ -155,25 +159,53 @@ def gradient_queries(
         answers.refuse_strangers(federation.members)
         answers.fit(spec.size)
         norm = 1 if answers.law == "laplace" else 2
-        _check_answers(answers, rounds, longest_of(federation.schema, loss, spec, steps.box, norm))
+        check_answers(answers, rounds, longest_of(federation.schema, loss, spec, steps.box, norm))
+        in_turn = answered(federation, answers) - federation.ledger.uses(answers.key)
     for k in range(state.round + 1, rounds + 1):
         if answers is None:
             total = asked.sum(partial(gradient, loss=loss, box=steps.box), state.theta, bound=bound)
         else:
-            _refuse_beyond(federation, answers)
+            refuse_beyond(answers, 1, federation.ledger.uses(answers.key) + in_turn)
             total = asked.sum(partial(private_gradient, loss=loss, box=steps.box, plan=answers), state.theta)
-        moved = steps.move(state.theta, total / n_records + loss.ridge * state.theta, k, rounds)
+        moved = steps.move(state.theta, total / n + loss.ridge * state.theta, k, rounds)
         state = QueryState(k, moved, steps.average(state.average, state.theta, moved, k, rounds))
         yield state
 
 
-def _check(n_records: int, rounds: int) -> None:
-    for name, value in (("n_records", n_records), ("rounds", rounds)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise SettingsInvalid(f"{name} = {value!r}.", remedy="Give a whole number of at least 1.")
+def divisor(n_records: int | Mapping[str, int], members: Sequence[str], answers: Answers | None) -> float:
+    """By what a total of gradients is divided: records of all owners, or of those asked, times their weights; all public.
+
+    Raises
+    ------
+    SettingsInvalid (HR-511)
+        Not a whole number above zero; an owner whose records are not said; weights, and one number for all owners.
+    """
+    each = n_records if isinstance(n_records, Mapping) else {"": n_records}
+    for owner, value in each.items():
+        check_count(f"n_records of {owner}" if owner else "n_records", value)
+    if isinstance(n_records, Mapping) and (missing := [name for name in members if name not in n_records]):
+        raise SettingsInvalid(
+            f"n_records says nothing of {', '.join(missing[:5])}.", remedy=suggestion(missing[0], [*n_records])
+        )
+    weights = {} if answers is None else dict(answers.weights)
+    if weights and not isinstance(n_records, Mapping):
+        raise SettingsInvalid(
+            f"n_records = {n_records} of all owners together, and owners have weights.",
+            remedy="Say how many records each has: n_records = { 'bank 1' = 4000, 'bank 2' = 1000 }.",
+        )
+    if not isinstance(n_records, Mapping):
+        return float(n_records)
+    return float(sum(weights.get(name, 1.0) * n_records[name] for name in members))
 
 
-def _check_answers(answers: Answers, rounds: int, longest: float | None) -> None:
+def check_count(name: str, value: int) -> None:
+    """Refuse what is no whole number above zero."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise SettingsInvalid(f"{name} = {value!r}.", remedy="Give a whole number of at least 1.")
+
+
+def check_answers(answers: Answers, rounds: int, longest: float | None) -> None:
+    """Refuse answers that do not pay for so many rounds, or for gradients of this length."""
     if rounds > answers.horizon:
         raise BudgetExhausted(
             f"{rounds} rounds ask more than the {answers.horizon} questions on which the owners agreed.",
@@ -186,11 +218,21 @@ def _check_answers(answers: Answers, rounds: int, longest: float | None) -> None
         )
 
 
-def _refuse_beyond(federation: Federation, answers: Answers) -> None:
-    """Refuse a question beyond the agreed horizon, whichever program asked the earlier ones."""
-    asked = federation.ledger.uses(answers.key)
-    if asked >= answers.horizon:
+IN_TURN = "once in"
+"""Tells answers of which each owner gives one in so many steps (`async_queries`)."""
+
+
+def answered(federation: Federation, answers: Answers) -> int:
+    """How many answers the owners have given at most, whichever program asked: of everybody, and in turn, one in each round."""
+    entries = [entry for entry in federation.ledger.entries if entry.mechanism.startswith(f"{answers} {IN_TURN} ")]
+    rounds = {entry.round if entry.part is None else (entry.drawn, entry.part.partition) for entry in entries}
+    return federation.ledger.uses(answers.key) + len(rounds)
+
+
+def refuse_beyond(answers: Answers, more: int, before: int) -> None:
+    """Refuse questions beyond the agreed horizon."""
+    if before + more > answers.horizon:
         raise BudgetExhausted(
-            f"{asked} questions were answered of the {answers.horizon} on which the owners agreed.",
+            f"{before} questions were answered of the {answers.horizon} on which the owners agreed.",
             remedy="What was released stands. For more, agree on a new horizon and new epsilons; they add up.",
         )

@@ -14,7 +14,7 @@ durable: the station's journal has every charge, and accounts are made from it a
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -138,21 +138,25 @@ class Account:
         """How many different histories parties have, apart from the order of charges."""
         return len(np.unique(self._at))
 
-    def decide(self, which: Array, asked: GuardedQuestion) -> Decision:
-        """Say who of the parties at positions `which` may answer, and what it costs them."""
+    def decide(self, which: Array, asked: GuardedQuestion, names: Sequence[str] = ()) -> Decision:
+        """Say who of the parties at positions `which`, of these names, may answer, and what their own noise costs them.
+
+        Without names it costs each of them what it costs where it costs most.
+        """
         admitted, codes = np.ones(len(which), bool), dict[int, HedgerowError]()
         entries: dict[tuple[Entry, Any], list[Array]] = {}
         self._rooms.clear()
         pairs = self._at[which] * len(self.budgets) + self.policies[which]
-        for pair in np.unique(pairs):
-            positions = np.flatnonzero(pairs == pair)
-            node, policy = divmod(int(pair), len(self.budgets))
+        alike = asked.apart(names) if asked.own and names else [(asked, slice(None))]
+        everyone = np.arange(len(which))
+        for own, (here, pair) in ((own, group) for own, part in alike for group in _by_value(everyone[part], pairs[part])):
+            node, policy = divmod(pair, len(self.budgets))
             try:
-                taken = self._take(self._histories[node], policy, asked)
-                entries.setdefault(taken, []).append(positions)
+                taken = self._take(self._histories[node], policy, own)
+                entries.setdefault(taken, []).append(here)
             except HedgerowError as error:
-                admitted[positions] = False
-                codes |= dict.fromkeys(positions.tolist(), error)
+                admitted[here] = False
+                codes |= dict.fromkeys(here.tolist(), error)
         return Decision(admitted, codes, [(*key, np.concatenate(parts)) for key, parts in entries.items()])
 
     def add(self, which: Array, entry: Entry, payment: Any) -> None:
@@ -264,3 +268,9 @@ class Account:
                 return room
         decided.append((history.cost, budget.allows(history.cost, debit)))
         return decided[-1][1]
+
+
+def _by_value(positions: Array, values: Array) -> Iterator[tuple[Array, int]]:
+    """The positions at which each value stands."""
+    for value in np.unique(values):
+        yield positions[values == value], int(value)

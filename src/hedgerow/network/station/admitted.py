@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -79,9 +79,10 @@ class StudyDescription:
 
 @dataclass(frozen=True)
 class _Names:
-    """An engine that knows its parties and reaches none."""
+    """An engine that knows how many parties there are and reaches none; of other stations' parties it makes the names up."""
 
     parties: Sequence[str]
+    named: ClassVar[bool] = False
 
     def exchange(self, outbox: Outbox) -> Inbox:
         raise NobodyAnswered("a rehearsal asks nobody.")
@@ -209,7 +210,7 @@ def _rehearsed_apart(
 
     schemas = {name: Schema(tuple(columns)) for name, columns in description.apart.items()} | {config.name: schema}
     found, asked = rehearsed_apart(config, submission, study, schemas, int(held.sizes.sum()), roster)
-    _fits(asked, accounts)
+    _fits(asked, accounts, (config.name,))
     return found
 
 
@@ -257,8 +258,8 @@ def _rehearsed(
     how = {"withstood": withstands(aggregation), "once": answers_once(aggregation)}
     for outbox, whom in heard:
         admit_by_party(guard.require, outbox, whom)
-    admit_rehearsed(guard, asked, smallest_total(aggregation, len(ids)), **how)
-    _fits([outbox for outbox, whom in heard if held.ids[0] in whom], accounts)
+    admit_rehearsed(guard, asked, smallest_total(aggregation, len(ids)), held.ids, **how)
+    _fits([outbox for outbox, whom in heard if held.ids[0] in whom], accounts, held.ids)
     said = rehearsed_disclosure(
         guard, study, built.schema, held, aggregation.together(len(ids)), found.entries, repeated(found.entries, heard, kinds)
     )
@@ -281,22 +282,33 @@ def _rehearsed(
     )
 
 
-def _fits(queries: Sequence[Outbox], accounts: Sequence[Account]) -> None:
+def _fits(queries: Sequence[Outbox], accounts: Sequence[Account], ids: Sequence[str]) -> None:
     """Refuse a study for which no party here has room: what it would be refused for in the middle, it is refused now.
+
+    Of parties whose own noise differs the one for which there is room speaks for all, as each question decides of each anew.
 
     Raises
     ------
     BudgetExhausted (HR-213), ProtectionRequired (HR-606), MixedUnits (HR-215)
     """
     for account in accounts:
-        ahead = account.copy_of_richest()
-        one = np.array([0])
-        for outbox in queries:
-            decision = ahead.decide(one, GuardedQuestion.by(outbox, ahead.trust))
-            if decision.codes:
-                raise decision.codes[0]
-            for entry, payment, which in decision.entries:
-                ahead.add(which, entry, payment)
+        asked = [GuardedQuestion.by(outbox, account.trust, ids) for outbox in queries]
+        costs = {tuple(one.own.get(name) for one in asked): name for name in ids} if any(one.own for one in asked) else {(): ""}
+        refused = [_refused(account.copy_of_richest(), asked, name) for name in costs.values()]
+        if all(refused) and refused[0] is not None:
+            raise refused[0]
+
+
+def _refused(ahead: Account, asked: Sequence[GuardedQuestion], name: str) -> HedgerowError | None:
+    """Why a party of this name, with a history of its own, is refused one of these questions; None where it may answer all."""
+    one = np.array([0])
+    for question in asked:
+        decision = ahead.decide(one, question, (name,))
+        if decision.codes:
+            return decision.codes[0]
+        for entry, payment, which in decision.entries:
+            ahead.add(which, entry, payment)
+    return None
 
 
 @dataclass

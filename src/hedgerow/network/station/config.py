@@ -25,7 +25,7 @@ from hedgerow.core.events import Unit
 from hedgerow.data import Schema
 from hedgerow.errors import BudgetInvalid, ConfigInvalid, KeyInvalid, suggestion
 from hedgerow.privacy import Budget
-from hedgerow.privacy.accounting import Filter
+from hedgerow.privacy.accounting import Accountant, Filter
 from hedgerow.privacy.guard import Trust
 from hedgerow.study.section import Section, problems
 from hedgerow.wire.envelope import checked_name
@@ -131,6 +131,7 @@ class BudgetLimit(Section):
     delta: float = Field(description="probability with which epsilon may fail, well below one over the units")
     unit: Unit = Field("record", description="whose presence is protected")
     trust: Trust = Field("nobody", description="whose noise counts: nobody's but the party's own, all parties', the server's")
+    accountant: Accountant = Field("tightest", description='how answers of a plan are added up; "basic" adds pure epsilons')
     filter: Filter | None = Field(
         None, description="a privacy filter, which also holds where studies are chosen by what earlier ones released"
     )
@@ -145,7 +146,8 @@ class BudgetLimit(Section):
 
     def budget(self, epsilon: float | None = None) -> Budget:
         """The budget; of another epsilon where one is given."""
-        return Budget(self.epsilon if epsilon is None else epsilon, self.delta, unit=self.unit, filter=self.filter)
+        how: dict[str, Any] = {"unit": self.unit, "accountant": self.accountant, "filter": self.filter}
+        return Budget(self.epsilon if epsilon is None else epsilon, self.delta, **how)
 
 
 class GuardSection(Section):

@@ -58,7 +58,7 @@ def debited(
     """
     if not question.bears:
         return question, Debits()
-    decided = {name: account.decide(which, question.guarded[account.trust]) for name, account in accounts.items()}
+    decided = {name: account.decide(which, question.guarded[account.trust], question.ids) for name, account in accounts.items()}
     paying = decided["all"].admitted & decided["study"].admitted
     errors = decided["all"].codes | decided["study"].codes
     if not paying.any():

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from hedgerow.core.events import Event
 from hedgerow.core.ledger import Entry
 from hedgerow.errors import HedgerowError, catalogue
 from hedgerow.network.station.alignments import AskedAlignment
@@ -92,12 +93,18 @@ class AskedQuestion:
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
-        guarded = {trust: [one.entry.to_json(), one.life] for trust, one in self.guarded.items()}
+        guarded = {
+            trust: [one.entry.to_json(), one.life, {name: event.to_json() for name, event in one.own.items()}]
+            for trust, one in self.guarded.items()
+        }
         return vars(self) | {"guarded": guarded, "signature": self.signature and vars(self.signature)}
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> AskedQuestion:
-        guarded = {trust: GuardedQuestion(Entry.from_json(entry), life) for trust, (entry, life) in found["guarded"].items()}
+        guarded = {
+            trust: GuardedQuestion(Entry.from_json(entry), life, {name: Event(**event) for name, event in own.items()})
+            for trust, (entry, life, own) in found["guarded"].items()
+        }
         signature = found["signature"] and QuestionSignature(**found["signature"])
         exact = found["exact"] and AskedNumbers(*found["exact"])
         matched = found["alignment"] and AskedAlignment(

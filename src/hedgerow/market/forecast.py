@@ -1,0 +1,218 @@
+"""A forecast of gradient queries before the first is asked: expected relative fitness, and the interval of ONE run.
+
+    excess  = bias  +  A v  +  s sum_l w_l^2 n_l / (sum_l w_l n_l)^2
+              steps    noise   sample
+    v       = sum_l w_l^2 Var_l / (sum_l w_l n_l)^2        noise at owners (Laplace, Gaussian)
+            = Var / (sum_l w_l n_l)^2                      one noise, of the server or in shares (a channel's mechanism)
+    psi     = excess / f*                                  saturated where psi is above that of theta = 0
+
+    a run:  excess = |m + d z|^2,   z ~ N(0, I):  m what steps leave, d d' = v diag(A_h) + (sample) in the directions of H
+
+The step rule is followed exactly where the loss is a parabola, else along the path that public records take (`propagation`); a
+run's law is inverted exactly for normal noise (`interval`), which a sum of many Laplace noises nearly is. "Sample" is how far
+the best theta of the owners' records lies from that of everybody like them; without it (`sample=False`) the forecast is of the
+fitness on the owners' own records.
+
+Source: derived; in place of Theorems 2 and 3 of Wu 2019 (`hedgerow.market.theorems`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hedgerow.core.arrays import Array
+from hedgerow.core.bound import Bounds
+from hedgerow.core.federation import Federation
+from hedgerow.errors import SettingsInvalid
+from hedgerow.learn.queries.answers import Answers
+from hedgerow.learn.queries.steps import Steps
+from hedgerow.privacy.level import noise_level
+from hedgerow.report.numerals import show
+
+from .interval import interval
+from .owner_noise import mean_variance
+from .pilot_estimate import PilotEstimate
+from .propagation import FLAT, Propagation, propagate
+
+SHARE = 0.9
+"""Of runs between `low` and `high`."""
+
+ASSUMED = (
+    "heterogeneity of owners is not seen by the forecast: one population stands for all of them",
+    "the box stops no coefficient that it does not stop without noise",
+)
+PARABOLA = "the loss is a parabola between zero and its least value: exactly so for the squared loss"
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What is expected of a result, in excess loss and as relative fitness.
+
+    Attributes
+    ----------
+    excess : float
+        Expected f(theta) - f(theta*): `bias` + `noise` + `sampling`.
+    bias, noise, sampling : float
+        What T steps leave; what the owners' noise adds; what is due to the number of records, 0 where it is not asked for.
+    variance : float
+        v: of the noise in each coordinate of the mean gradient, in each step.
+    least : float
+        f(theta*), by which excess becomes relative fitness.
+    low, high : float
+        Relative fitness: 90 of 100 runs lie between them, 5 below and 5 above.
+    ceiling : float
+        Relative fitness of theta = 0, with which every run begins.
+    source : str
+        How the neighbourhood of theta* is known.
+    assumptions : tuple of str
+    """
+
+    excess: float
+    bias: float
+    noise: float
+    sampling: float
+    variance: float
+    least: float
+    low: float
+    high: float
+    ceiling: float
+    source: str
+    assumptions: tuple[str, ...]
+
+    @property
+    def relative_fitness(self) -> float:
+        """Expected psi = f(theta) / f(theta*) - 1."""
+        return self.excess / self.least
+
+    @property
+    def saturated(self) -> bool:
+        """Whether the forecast is worse than theta = 0: noise decides, the box stops it somewhere, and nothing is learned."""
+        return self.relative_fitness > self.ceiling
+
+    @property
+    def sentence(self) -> str:
+        """The forecast in a sentence."""
+        if self.saturated:
+            return (
+                f"Saturated: a relative fitness of {show(self.relative_fitness)} is forecast, worse than the "
+                f"{show(self.ceiling)} of coefficients of zero; the box decides where a run ends, not the records."
+            )
+        parts = [("steps", self.bias), ("noise", self.noise), ("sample", self.sampling)]
+        told = ", ".join(f"{name} {show(part / self.least)}" for name, part in parts if part or name != "sample")
+        return (
+            f"Relative fitness {show(self.relative_fitness)} is forecast, in 90 of 100 runs between {show(self.low)} and "
+            f"{show(self.high)} ({told})."
+        )
+
+    @property
+    def section(self) -> dict[str, Any]:
+        """The section `[forecast]` of a study."""
+        return {
+            "measure": "relative fitness",
+            "expected": self.relative_fitness,
+            "low": self.low,
+            "high": self.high,
+            "source": self.source,
+        }
+
+
+def forecast(
+    estimate: PilotEstimate,
+    steps: Steps,
+    horizon: int,
+    noise: Answers | float,
+    records: Sequence[float] | Array,
+    weights: Sequence[float] | Array | None = None,
+    *,
+    sample: bool = True,
+) -> Forecast:
+    """Forecast the result of `horizon` gradient queries.
+
+    Parameters
+    ----------
+    estimate : PilotEstimate
+        The neighbourhood of theta*.
+    steps : Steps
+    horizon : int
+        T.
+    noise : Answers or float
+        Noise at the owners, in the order of `records`; or the variance of the channel's noise in each coordinate of the whole
+        sum, added by the server or in shares of the parties (`channel_variance`).
+    records : sequence of float
+        n_l of each owner, as the plan assumes them.
+    weights : sequence of float, optional
+        Public factor of each owner; all 1 by default.
+    sample : bool
+        Whether fitness is that on everybody like the owners' records, or on those records.
+
+    Raises
+    ------
+    SettingsInvalid (HR-511)
+        Records, weights and owners do not match, or no record counts.
+    """
+    n = np.asarray(records, float)
+    w = np.ones(len(n)) if weights is None else np.asarray(weights, float)
+    owners = len(noise.epsilons) if isinstance(noise, Answers) else len(n)
+    if not (n.shape == w.shape == (owners,) and (n >= 0).all() and (w >= 0).all() and w @ n > 0):
+        raise SettingsInvalid(
+            f"{owners} owners have records {n.tolist()} and weights {w.tolist()}.",
+            remedy="Give one number of each for every owner, none below zero.",
+        )
+    variance = mean_variance(noise, n, w) if isinstance(noise, Answers) else noise / float(w @ n) ** 2
+    found = propagate(estimate, steps, horizon)
+    share = float(np.square(w) @ n) / float(w @ n) ** 2 if sample else 0.0
+    spread = variance * found.spread + share * sampled(found, estimate.scatter)
+    squares, turned = np.linalg.eigh(spread)
+    means = turned.T @ (np.sqrt(np.maximum(found.eigenvalues, 0) / 2) * found.left)
+    ends = interval(SHARE, means, np.sqrt(np.maximum(squares, 0)))
+    low, high = (max(found.offset + end, 0.0) for end in ends)
+    bias, noisy, sampling = found.bias, variance * found.amplification, share * estimate.sampling
+    least = estimate.least
+    ceiling = of_zero(estimate) / least
+    excess = bias + noisy + sampling
+    return Forecast(
+        excess,
+        bias,
+        noisy,
+        sampling,
+        variance,
+        least,
+        low / least,
+        high / least,
+        ceiling,
+        estimate.source,
+        _assumed(estimate, noise, horizon),
+    )
+
+
+def channel_variance(federation: Federation, bounds: Bounds | None, size: int) -> float:
+    """Variance in each of `size` numbers of a sum: of a channel's noise by the server, in shares, or of all parties."""
+    return noise_level(federation, bounds, "", size) ** 2
+
+
+def sampled(found: Propagation, scatter: Array) -> Array:
+    """Covariance, times n, of sqrt(H / 2) (theta*_n - theta*) along the eigenvectors of H: its trace is s."""
+    h = found.eigenvalues
+    roots = np.where(h > FLAT * max(h.max(), 0.0), 1 / np.sqrt(2 * np.maximum(h, 1e-300)), 0.0)
+    turned: Array = roots[:, None] * (found.vectors.T @ scatter @ found.vectors) * roots
+    return turned
+
+
+def of_zero(estimate: PilotEstimate) -> float:
+    """Excess of coefficients of zero."""
+    if estimate.rows is not None:
+        rows = estimate.rows
+        return float(rows.loss.cost(np.zeros_like(estimate.best), rows.x, rows.y, rows.w)) - estimate.least
+    return float(estimate.best @ estimate.curvature @ estimate.best) / 2
+
+
+def _assumed(estimate: PilotEstimate, noise: Answers | float, horizon: int) -> tuple[str, ...]:
+    followed = estimate.rows is not None and estimate.rows.loss.kind != "squared"
+    shape = "noise is small enough that the loss is a parabola around the path without it" if followed else PARABOLA
+    many = [f"Laplace noise of {horizon} questions adds up to nearly normal noise"]
+    laplace = isinstance(noise, Answers) and noise.law == "laplace"
+    return (*ASSUMED, shape, *many * laplace)

@@ -1,0 +1,147 @@
+"""Asynchronous queries: the loop by hand, one answer of each owner in each round, and what that costs it."""
+
+import numpy as np
+import pytest
+from test_queries import BOXED, federation, planned, table
+from test_query_weights import EACH, EPSILONS, LOSS, OWNERS, WEIGHTS
+
+import hedgerow as hr
+from hedgerow.core.party import Party
+from hedgerow.crypto import SecAgg
+from hedgerow.errors import BudgetExhausted, HedgerowError, SettingsInvalid
+from hedgerow.learn.queries import AnswersInTurn, Steps, async_queries, gradient, gradient_queries, inputs
+from hedgerow.learn.queries import answers as module
+from hedgerow.privacy import Guard
+from hedgerow.privacy.accounting import epsilon
+
+ROUNDS, EVERY = 5, 3
+STEPS = Steps("algorithm-2", 0.1, 2.0)
+ASKED = {"loss": LOSS, "spec": BOXED, "steps": STEPS, "n_records": EACH}
+
+
+def run(fed, answers, every=EVERY, rounds=ROUNDS, **more):
+    return async_queries(fed, **ASKED | {"rounds": rounds, "every": every, "answers": answers} | more)
+
+
+def agreed(fed, **more):
+    return planned(fed, EPSILONS, horizon=ROUNDS, **more)
+
+
+def spent(fed):
+    return epsilon(fed.ledger.charges("record"), delta=1e-6, adjacency="add-remove", accountant="basic")
+
+
+# ---- what is computed -----------------------------------------------------------------------------------------------
+def test_the_program_is_the_loop_by_hand(monkeypatch):
+    monkeypatch.setattr(module, "discrete_laplace", lambda scale, size, entropy: np.zeros(size, np.int64))
+    fed, dealt = federation(), federation()
+    answers = planned(fed, dict.fromkeys(OWNERS, 1e12), horizon=ROUNDS, weights=WEIGHTS)
+    records = dict(zip(OWNERS, (hr.engines.records(federation())[i] for i in range(3)), strict=True))
+    held = {name: Party(name, inputs(one.columns, spec=BOXED), one.w) for name, one in records.items()}
+    theta, average, k, n = np.zeros(3), np.zeros(3), 0, 20 * sum(WEIGHTS.values())
+    states = list(run(fed, answers))
+    for state in states:
+        for group in dealt.split(EVERY):
+            k += 1
+            found = [
+                gradient(theta, held[i], None, loss=LOSS, box=2.0, bounds=answers.bound) * WEIGHTS[i] for i in group.members
+            ]
+            moved = STEPS.move(theta, EVERY * sum(found, np.zeros(3)) / n + 0.1 * theta, k, ROUNDS * EVERY)
+            average, theta = STEPS.average(average, theta, moved, k, ROUNDS * EVERY), moved
+        np.testing.assert_allclose(state.theta, theta, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(state.average, average, rtol=0, atol=1e-12)
+    assert [state.round for state in states] == [1, 2, 3, 4, 5]
+
+
+def test_with_one_step_to_a_round_it_is_gradient_queries():
+    def of(program, **more):
+        fed = federation()
+        return hr.last(program(fed, **ASKED, rounds=ROUNDS, answers=agreed(fed, weights=WEIGHTS), **more)).theta
+
+    np.testing.assert_array_equal(of(async_queries, every=1), of(gradient_queries))
+
+
+def test_a_run_is_continued_where_it_stopped():
+    fed = federation()
+    whole = list(run(fed, agreed(fed)))
+    fed = federation()
+    asked = run(fed, agreed(fed))
+    next(asked)
+    stopped = next(asked)
+    asked.close()
+    continued = list(run(fed, agreed(fed), start=stopped))
+    assert [state.round for state in continued] == [3, 4, 5]
+    np.testing.assert_array_equal(continued[-1].average, whole[-1].average)
+
+
+def test_behind_secure_aggregation_every_step_has_three_owners():
+    fed = hr.simulate(table(n=90), hr.data.iid(parties=9), seed=0).protect(aggregation=SecAgg(largest=1e5))
+    answers = planned(fed, 2.0, horizon=2)
+    hr.last(run(fed, answers, every=2, rounds=2, n_records=90))
+    assert [entry.parties >= 3 for entry in fed.ledger.entries] == [True] * 4
+    few = hr.simulate(table(n=90), hr.data.iid(parties=5), seed=0).protect(aggregation=SecAgg(largest=1e5))
+    with pytest.raises(SettingsInvalid, match=r"HR-511.*5 owners in 2 steps"):
+        hr.last(run(few, planned(few, 2.0, horizon=2), every=2, rounds=2, n_records=90))
+    assert len(few.ledger) == 0
+
+
+# ---- what it costs --------------------------------------------------------------------------------------------------
+def guarded(budget):
+    guards = {name: Guard(hr.Budget(budget, 1e-6, unit="record")) for name in OWNERS}
+    return hr.simulate(table(), hr.data.iid(parties=3), seed=0, engine=hr.InProcess(guards=guards)), guards
+
+
+def test_every_owner_answers_once_in_each_round_and_pays_for_that():
+    fed, guards = guarded(1e6)
+    hr.last(run(fed, agreed(fed, neighbours="add-remove")))
+    assert {name: len(guard.ledger.entries) for name, guard in guards.items()} == dict.fromkeys(OWNERS, ROUNDS)
+    assert {name: guard.spent for name, guard in guards.items()} == pytest.approx(EPSILONS, rel=1e-4)
+
+
+def test_the_ledger_charges_rounds_and_not_steps(monkeypatch):
+    """The broken twin shares a key, with which groups are charged one after the other: every step costs an answer."""
+    charged = []
+    for key in (None, "a key"):
+        monkeypatch.setattr(AnswersInTurn, "key", key)
+        fed = federation()
+        hr.last(run(fed, agreed(fed, neighbours="add-remove")))
+        charged.append((spent(fed), len(fed.ledger)))
+    most = max(EPSILONS.values())
+    assert ROUNDS < charged[0][1] <= ROUNDS * EVERY
+    assert charged[0][0] == pytest.approx(most, rel=1e-9)
+    assert charged[1][0] == pytest.approx(most * charged[1][1] / ROUNDS, rel=1e-9)
+
+
+@pytest.mark.parametrize("first", [async_queries, gradient_queries])
+@pytest.mark.parametrize("second", [async_queries, gradient_queries])
+def test_what_was_agreed_on_is_answered_once_whichever_program_asks(first, second):
+    fed = federation()
+    answers = agreed(fed)
+    turns = {async_queries: {"every": EVERY}, gradient_queries: {}}
+    hr.last(first(fed, **ASKED, rounds=ROUNDS - 1, answers=answers, **turns[first]))
+    hr.last(second(fed, **ASKED, rounds=1, answers=answers, **turns[second]))
+    before = len(fed.ledger)
+    with pytest.raises(BudgetExhausted, match=r"HR-213.*5 questions were answered of the 5"):
+        hr.last(second(fed, **ASKED, rounds=1, answers=answers, **turns[second]))
+    assert len(fed.ledger) == before
+
+
+def test_a_server_that_asks_more_often_is_declined_by_the_owners_guard():
+    """Questions to an owner in every step: its guard counts answers, whatever the server says of parts."""
+    fed, guards = guarded(3.0)
+    answers = planned(fed, 3.0, horizon=ROUNDS, neighbours="add-remove")
+    hr.last(run(fed, answers, every=1))
+    assert [guard.spent for guard in guards.values()] == pytest.approx([3.0] * 3, rel=1e-3)
+    longer = planned(fed, 3.0, horizon=ROUNDS + 1, neighbours="add-remove")
+    with pytest.raises(BudgetExhausted):
+        hr.last(run(fed, longer, every=1, rounds=1))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"), [({"every": 0}, "every = 0"), ({"rounds": 0}, "rounds = 0"), ({"every": 4}, "HR-214")]
+)
+def test_rounds_and_steps_are_whole_numbers_and_owners_are_enough(wrong, said):
+    fed = federation()
+    with pytest.raises(HedgerowError, match=said):
+        hr.last(run(fed, agreed(fed), **wrong))
+    assert len(fed.ledger) == 0
