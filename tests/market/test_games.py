@@ -71,6 +71,8 @@ def test_a_gain_of_utility_has_the_derivatives_it_says():
         (game_41(SIZES), [1.4031, 1.1442, 0.8115]),
         (game_41(GIANT), [1.4882, 1.4882, 0.0655]),
         (game_41(form="printed"), [1.1675] * 3),
+        (game_41(SIZES, form="printed"), [1.4363, 1.1762, 0.8384]),
+        (game_41(GIANT, form="printed"), [1.5255, 1.5255, 0.0693]),
         (game_41(form="printed", people=5), [0.2149] * 3),
         (game_41(form="printed", people=20), [1.9131] * 3),
     ],
