@@ -167,6 +167,15 @@ def test_the_sign_of_section_4_2_sends_everybody_to_the_cap():
     assert [one.kind for one in found] == ["everybody at the cap"]
 
 
+def test_proposition_1_needs_a_bounded_range():
+    """Continuous costs on [0, infinity) may have no least value: with the sign of section 4.2 the end of any range is best."""
+    for cap in (3.0, 6.0, 12.0):
+        best = best_responses(game_41(minimised=True, cap=cap), 0, np.array([[0.0, 1.0, 1.0]]))
+        assert best == pytest.approx([cap])
+    mended = [best_responses(game_41(cap=cap), 0, np.array([[0.0, 1.0, 1.0]]))[0] for cap in (3.0, 6.0)]
+    assert max(mended) < 3
+
+
 def test_concave_payoffs_are_not_yet_unique_equilibria():
     """Section 4.3 concludes uniqueness from concavity; Rosen's condition holds for equal sizes, and not for 1, 1, 100."""
     equal, giant = uniqueness(game_41()), uniqueness(game_41(GIANT), n_profiles=200)
