@@ -43,6 +43,7 @@ SLOW = {
     "secure_regression",
     "federation",
     "forecasts",
+    "games",
     "from_flower",
     "from_opacus",
     "from_datashield",
