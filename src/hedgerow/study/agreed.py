@@ -129,3 +129,11 @@ def forecast_grids(study: Study, metrics: Mapping[str, float] | None = None, *, 
         )
         columns, row = (*columns, "achieved", "which is"), (*row, achieved, verdict)
     return (Grid("Forecast", columns, (row,), note),)
+
+
+def agreed_in_words(study: Study) -> dict[str, str]:
+    """What parties may lose, and what is expected, in a sentence each; nothing where a study says nothing of it."""
+    said = {name: f"may lose {one.budget()}, counted by its own noise" for name, one in study.party_budgets.items()}
+    if (one := study.forecast) is not None:
+        said["forecast"] = f"{one.measure} {one.expected:g}, in 90 of 100 runs between {one.low:g} and {one.high:g}"
+    return said

@@ -17,6 +17,7 @@ from dataclasses import replace
 from hedgerow.core.events import Charge
 from hedgerow.core.ledger import Entry, Ledger, grouped
 from hedgerow.errors import BudgetExhausted
+from hedgerow.privacy import Budget
 
 from .agreed import budgets_of
 from .build import Built
@@ -25,8 +26,12 @@ from .quiet import quiet
 from .rehearse import rehearse_built
 
 
-def refuse_unaffordable(built: Built) -> None:
-    """Refuse a study whose plan exceeds the budget of a party, by a rehearsal, so that nothing of it is asked.
+Costs = dict[str, tuple[Budget, list[Charge]]]
+"""Budget and charges, by party."""
+
+
+def refuse_unaffordable(built: Built) -> Costs:
+    """Refuse a study whose plan exceeds the budget of a party, by a rehearsal, so that nothing of it is asked; else what it costs.
 
     Raises
     ------
@@ -35,21 +40,29 @@ def refuse_unaffordable(built: Built) -> None:
     MixedUnits (HR-215)
         Questions are bounded per party, and these budgets are per record.
     """
-    limits = budgets_of(built.study.party_budgets)
-    if not limits:
-        return
-    phases, others = planned(built), built.unspent.others
-    for name, budget in limits.items():
-        costs = charges_at(name, others)
-        for times, first, both in phases:
-            begun = len(charges_at(name, first))
-            costs += charges_at(name, both)[begun:] * times
+    found = planned_costs(built)
+    for name, (budget, costs) in found.items():
         if not budget.admits(costs):
             raise BudgetExhausted(
                 f"rehearsed on made-up records, the study costs {name} epsilon {budget.spent(costs):.6g}, "
                 f"and its budget is {budget}.",
                 remedy=f"Ask fewer questions, have {name} add more noise, or agree on a larger party_budgets.{name}.",
             )
+    return found
+
+
+def planned_costs(built: Built) -> Costs:
+    """What everything that a study would ask costs each party that has a budget, beside what other runs under it have spent."""
+    limits = budgets_of(built.study.party_budgets)
+    phases, others = planned(built) if limits else [], built.unspent.others
+    found = {}
+    for name, budget in limits.items():
+        costs = charges_at(name, others)
+        for times, first, both in phases:
+            begun = len(charges_at(name, first))
+            costs += charges_at(name, both)[begun:] * times
+        found[name] = (budget, costs)
+    return found
 
 
 def planned(built: Built) -> list[tuple[int, list[Entry], list[Entry]]]:

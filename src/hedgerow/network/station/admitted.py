@@ -258,7 +258,7 @@ def _rehearsed(
     how = {"withstood": withstands(aggregation), "once": answers_once(aggregation)}
     for outbox, whom in heard:
         admit_by_party(guard.require, outbox, whom)
-    admit_rehearsed(guard, asked, smallest_total(aggregation, len(ids)), **how)
+    admit_rehearsed(guard, asked, smallest_total(aggregation, len(ids)), held.ids, **how)
     _fits([outbox for outbox, whom in heard if held.ids[0] in whom], accounts, held.ids)
     said = rehearsed_disclosure(
         guard, study, built.schema, held, aggregation.together(len(ids)), found.entries, repeated(found.entries, heard, kinds)
