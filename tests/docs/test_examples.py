@@ -42,6 +42,7 @@ SLOW = {
     "one_record_stores",
     "secure_regression",
     "federation",
+    "forecasts",
     "from_flower",
     "from_opacus",
     "from_datashield",

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 
 from hedgerow.errors import SettingsInvalid
@@ -31,10 +29,11 @@ def test_two_pairs_of_equal_squares_are_two_exponentials():
     assert probability(x, np.zeros(4), deviations) == pytest.approx(exact, abs=1e-9)
 
 
-@given(st.integers(1, 12), st.integers(0, 10**6))
-def test_nine_draws_of_ten_lie_in_the_interval(size, seed):
-    """Means over six and deviations over five orders of magnitude; 0.02 is 9 deviations of 20 000 draws."""
+@pytest.mark.parametrize("seed", range(12))
+def test_nine_draws_of_ten_lie_in_the_interval(seed):
+    """Means over six and deviations over five orders of magnitude; 0.014 is 9 deviations of 20 000 draws."""
     rng = np.random.default_rng(seed)
+    size = seed + 1
     means = rng.normal(size=size) * 10 ** rng.uniform(-4, 2, size)
     deviations = np.abs(rng.normal(size=size)) * 10 ** rng.uniform(-4, 1, size)
     low, high = interval(0.9, means, deviations)
