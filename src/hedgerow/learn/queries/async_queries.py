@@ -118,6 +118,7 @@ def gradient_in_turn(broadcast: Array, party: Any, rng: Any, *, loss: QueryLoss,
     keys={**INPUTS, **OWNERS},
     bind={"loss": loss_of_keys, "spec": spec_of_keys, "steps": steps_of_keys, "answers": planned_answers},
     outcome=results.model,
+    with_records=True,
     watch=results.watch,
     with_records=True,
     case=lambda: Case(
