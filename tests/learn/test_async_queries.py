@@ -93,8 +93,9 @@ def guarded(budget):
 
 def test_every_owner_answers_once_in_each_round_and_pays_for_that():
     fed, guards = guarded(1e6)
-    hr.last(run(fed, agreed(fed)))
+    hr.last(run(fed, agreed(fed, neighbours="add-remove")))
     assert {name: len(guard.ledger.entries) for name, guard in guards.items()} == dict.fromkeys(OWNERS, ROUNDS)
+    assert {name: guard.spent for name, guard in guards.items()} == pytest.approx(EPSILONS, rel=1e-4)
 
 
 def test_the_ledger_charges_rounds_and_not_steps(monkeypatch):

@@ -55,11 +55,14 @@ def made(tmp_path_factory):
 @pytest.mark.slow
 def test_forecasts_are_what_trainings_achieve_and_the_best_weights_are_best(made, tmp_path):
     result = run_study(made, tmp_path / "run")
-    runs, forecast, weights = (result.outcome.arrays[name] for name in ("relative fitness", "forecast", "weights"))
+    arrays = result.outcome.arrays
+    runs, forecast, weights, ends = (arrays[name] for name in ("relative fitness", "forecast", "weights", "interval"))
     mean, error = runs.mean(-1), runs.std(-1, ddof=1) / 200**0.5
     assert runs.shape == (1, len(WAYS), 200)
     np.testing.assert_allclose(forecast, mean, atol=0, rtol=0.2)
     assert (mean[:, 3] <= mean[:, 2] + 2 * np.hypot(error[:, 3], error[:, 2])).all()
+    inside = ((runs > ends[..., :1]) & (runs < ends[..., 1:])).mean(-1)
+    assert (np.abs(inside - 0.9) < 0.07).all()  # three standard errors of 200 runs
     assert (mean[:, 0] > 10 * mean[:, 3]).all()
     assert (weights[:, 2] == [1, 0, 0]).all()
     assert result.outcome.metrics["everybody equally over best weights"] == pytest.approx(mean[0, 0] / mean[0, 3])

@@ -8,9 +8,10 @@
 
     a run:  excess = |m + d z|^2,   z ~ N(0, I):  m what steps leave, d d' = v diag(A_h) + (sample) in the directions of H
 
-The step rule is followed exactly where the loss is a parabola (`propagation`); a run's law is inverted exactly for normal noise
-(`interval`), which a sum of many Laplace noises nearly is. "Sample" is how far the best theta of the owners' records lies from
-that of everybody like them; without it (`sample=False`) the forecast is of the fitness on the owners' own records.
+The step rule is followed exactly where the loss is a parabola, else along the path that public records take (`propagation`); a
+run's law is inverted exactly for normal noise (`interval`), which a sum of many Laplace noises nearly is. "Sample" is how far
+the best theta of the owners' records lies from that of everybody like them; without it (`sample=False`) the forecast is of the
+fitness on the owners' own records.
 
 Source: derived; in place of Theorems 2 and 3 of Wu 2019 (`hedgerow.market.theorems`).
 """
@@ -35,16 +36,16 @@ from hedgerow.report.numerals import show
 from .interval import interval
 from .owner_noise import mean_variance
 from .pilot_estimate import PilotEstimate
-from .propagation import propagate
+from .propagation import FLAT, Propagation, propagate
 
 SHARE = 0.9
 """Of runs between `low` and `high`."""
 
 ASSUMED = (
     "heterogeneity of owners is not seen by the forecast: one population stands for all of them",
-    "the loss is a parabola between zero and its least value: exactly so for the squared loss",
-    "the box stops no coefficient on its way",
+    "the box stops no coefficient that it does not stop without noise",
 )
+PARABOLA = "the loss is a parabola between zero and its least value: exactly so for the squared loss"
 
 
 @dataclass(frozen=True)
@@ -163,15 +164,15 @@ def forecast(
         )
     variance = mean_variance(noise, n, w) if isinstance(noise, Answers) else noise / float(w @ n) ** 2
     found = propagate(estimate, steps, horizon)
-    h, vectors = np.linalg.eigh(estimate.curvature)
     share = float(np.square(w) @ n) / float(w @ n) ** 2 if sample else 0.0
-    spread = variance * np.diag(found.amplifications) + share * _sampled(h, vectors, estimate.scatter)
+    spread = variance * found.spread + share * sampled(found, estimate.scatter)
     squares, turned = np.linalg.eigh(spread)
-    means = turned.T @ (np.sqrt(np.maximum(h, 0) / 2) * found.left)
-    low, high = interval(SHARE, means, np.sqrt(np.maximum(squares, 0)))
+    means = turned.T @ (np.sqrt(np.maximum(found.eigenvalues, 0) / 2) * found.left)
+    ends = interval(SHARE, means, np.sqrt(np.maximum(squares, 0)))
+    low, high = (max(found.offset + end, 0.0) for end in ends)
     bias, noisy, sampling = found.bias, variance * found.amplification, share * estimate.sampling
     least = estimate.least
-    ceiling = float(estimate.best @ estimate.curvature @ estimate.best) / 2 / least
+    ceiling = of_zero(estimate) / least
     excess = bias + noisy + sampling
     return Forecast(
         excess,
@@ -184,7 +185,7 @@ def forecast(
         high / least,
         ceiling,
         estimate.source,
-        _assumed(noise, horizon),
+        _assumed(estimate, noise, horizon),
     )
 
 
@@ -193,14 +194,25 @@ def channel_variance(federation: Federation, bounds: Bounds | None, size: int) -
     return noise_level(federation, bounds, "", size) ** 2
 
 
-def _sampled(h: Array, vectors: Array, scatter: Array) -> Array:
+def sampled(found: Propagation, scatter: Array) -> Array:
     """Covariance, times n, of sqrt(H / 2) (theta*_n - theta*) along the eigenvectors of H: its trace is s."""
-    roots = np.where(h > 1e-12 * max(h.max(), 0.0), 1 / np.sqrt(2 * np.maximum(h, 1e-300)), 0.0)
-    turned: Array = roots[:, None] * (vectors.T @ scatter @ vectors) * roots
+    h = found.eigenvalues
+    roots = np.where(h > FLAT * max(h.max(), 0.0), 1 / np.sqrt(2 * np.maximum(h, 1e-300)), 0.0)
+    turned: Array = roots[:, None] * (found.vectors.T @ scatter @ found.vectors) * roots
     return turned
 
 
-def _assumed(noise: Answers | float, horizon: int) -> tuple[str, ...]:
-    if isinstance(noise, Answers) and noise.law == "laplace":
-        return (*ASSUMED, f"Laplace noise of {horizon} questions adds up to nearly normal noise")
-    return ASSUMED
+def of_zero(estimate: PilotEstimate) -> float:
+    """Excess of coefficients of zero."""
+    if estimate.rows is not None:
+        rows = estimate.rows
+        return float(rows.loss.cost(np.zeros_like(estimate.best), rows.x, rows.y, rows.w)) - estimate.least
+    return float(estimate.best @ estimate.curvature @ estimate.best) / 2
+
+
+def _assumed(estimate: PilotEstimate, noise: Answers | float, horizon: int) -> tuple[str, ...]:
+    followed = estimate.rows is not None and estimate.rows.loss.kind != "squared"
+    shape = "noise is small enough that the loss is a parabola around the path without it" if followed else PARABOLA
+    many = [f"Laplace noise of {horizon} questions adds up to nearly normal noise"]
+    laplace = isinstance(noise, Answers) and noise.law == "laplace"
+    return (*ASSUMED, shape, *many * laplace)

@@ -25,6 +25,16 @@ KINK = 0.1
 
 
 @dataclass(frozen=True)
+class PilotRows:
+    """Records that belong to no party: x of shape (n, d), y and weights w of shape (n,), and the loss."""
+
+    loss: QueryLoss
+    x: Array
+    y: Array
+    w: Array
+
+
+@dataclass(frozen=True)
 class PilotEstimate:
     """The neighbourhood of a loss's least value.
 
@@ -40,6 +50,8 @@ class PilotEstimate:
         G.
     source : str
         How it is known, in words: "10 000 public records".
+    rows : PilotRows, optional
+        Public records, along which a loss that is no parabola is followed (`propagation`).
     """
 
     curvature: Array
@@ -47,6 +59,7 @@ class PilotEstimate:
     least: float
     scatter: Array
     source: str
+    rows: PilotRows | None = None
 
     @property
     def sampling(self) -> float:
@@ -63,4 +76,4 @@ class PilotEstimate:
         rows = slopes[:, None] * x
         rows = rows - weights @ rows / weights.sum()
         scatter = (rows.T * weights) @ rows / weights.sum()
-        return cls(curvature, best, float(loss.cost(best, x, y, weights)), scatter, source)
+        return cls(curvature, best, float(loss.cost(best, x, y, weights)), scatter, source, PilotRows(loss, x, y, weights))

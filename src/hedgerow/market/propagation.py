@@ -1,13 +1,22 @@
-"""How noise of gradients becomes excess of the result, exactly for a quadratic loss while the box is inactive.
+"""How noise of gradients becomes excess of the result.
 
-    e_1 = -theta*;   e_{k+1} = (I - s_k H) e_k - s_k w_k;   result = sum_j om_j theta_j         w_k: variance v per coordinate
+Exactly for a quadratic loss while the box is inactive:
+
+    e_1 = -theta*;  e_{k+1} = (I - s_k H) e_k - s_k w_k;  result = sum_j om_j theta_j         w_k: variance v per coordinate
 
     bias   1/2 sum_h h (sum_j om_j prod_{i<j} (1 - s_i h) e_1h)^2
     A_h    1/2 h sum_k (s_k sum_{j>k} om_j prod_{k<i<j} (1 - s_i h))^2                          backward recursion, O(T d)
 
     expected excess = bias + v sum_h A_h
 
-om are the weights that the rule's average gives to the iterates; they are found by running the rule.
+For another loss, whose records the estimate knows, along the path that the rule takes there without noise:
+
+    theta_{k+1} <- project(theta_k - s_k gradient(theta_k));   H_k curvature there, P_k zero where the box stops a coordinate
+    B_T = om_{T+1} I;   noise of step k adds  -s_k B_k P_k w_k;   B_{k-1} = om_k I + B_k P_k (I - s_k H_k)
+    excess = f(theta) - f* + g'u + u'H u / 2             theta the result, g and H there, u what noise adds to it
+
+which is exact up to the second order of the noise. om are the weights that the rule's average gives to the iterates; they are
+found by running the rule. The hinge's curvature is that of a rounded kink (`pilot_estimate.KINK`).
 
 Source: derived for `hedgerow.learn.queries`; in place of Theorems 2 and 3 of Wu 2019, whose constants depend on the rule, the
 loss and the law of noise at once.
@@ -20,32 +29,45 @@ from dataclasses import dataclass
 import numpy as np
 
 from hedgerow.core.arrays import Array
+from hedgerow.learn.queries.fitness import smooth
 from hedgerow.learn.queries.steps import Steps
 
-from .pilot_estimate import PilotEstimate
+from .pilot_estimate import KINK, PilotEstimate, PilotRows
+
+FLAT = 1e-9
+"""Directions whose curvature is below this share of the largest are taken for flat."""
 
 
 @dataclass(frozen=True)
 class Propagation:
-    """What T steps make of a start and of noise, along each eigenvector of the curvature.
+    """What T steps make of a start and of noise, along each eigenvector of the curvature at the result.
 
     Attributes
     ----------
     eigenvalues : array of shape (d,)
+    vectors : array of shape (d, d)
+        In columns.
     left : array of shape (d,)
-        Error of the noiseless result along each.
+        Error of the noiseless result along each, from the least value of the parabola around it.
     amplifications : array of shape (d,)
         Expected excess along each, for noise of variance 1 in each coordinate of the mean gradient.
+    spread : array of shape (d, d)
+        Covariance of sqrt(h / 2) times the error along each, for the same noise; its diagonal is `amplifications`.
+    offset : float
+        Excess of that least value; 0 of a quadratic loss.
     """
 
     eigenvalues: Array
+    vectors: Array
     left: Array
     amplifications: Array
+    spread: Array
+    offset: float = 0.0
 
     @property
     def bias(self) -> float:
         """Excess without noise."""
-        return float(self.eigenvalues @ np.square(self.left)) / 2
+        return self.offset + float(self.eigenvalues @ np.square(self.left)) / 2
 
     @property
     def amplification(self) -> float:
@@ -59,9 +81,12 @@ class Propagation:
 
 def propagate(estimate: PilotEstimate, steps: Steps, horizon: int) -> Propagation:
     """Follow a start at zero and noise through `horizon` steps."""
+    if estimate.rows is not None and estimate.rows.loss.kind != "squared":
+        return _along_path(estimate, estimate.rows, steps, horizon)
     h, vectors = np.linalg.eigh(estimate.curvature)
     left = average_weights(steps, horizon) @ errors(h, -vectors.T @ estimate.best, steps, horizon)
-    return Propagation(h, left, h * np.square(influences(h, steps, horizon)).sum(0) / 2)
+    amplifications = h * np.square(influences(h, steps, horizon)).sum(0) / 2
+    return Propagation(h, vectors, left, amplifications, np.diag(amplifications))
 
 
 def errors(eigenvalues: Array, start: Array, steps: Steps, horizon: int) -> Array:
@@ -84,6 +109,34 @@ def influences(eigenvalues: Array, steps: Steps, horizon: int) -> Array:
 
 def _lengths(steps: Steps, horizon: int) -> Array:
     return np.array([steps.length(k, horizon) for k in range(1, horizon + 1)])
+
+
+def _along_path(estimate: PilotEstimate, rows: PilotRows, steps: Steps, horizon: int) -> Propagation:
+    """The same to the second order of noise, along the path without noise."""
+    loss, x, y, w = rows.loss, rows.x, rows.y, rows.w
+    d = x.shape[1]
+    weights = average_weights(steps, horizon)
+    theta, average, moves = np.zeros(d), np.zeros(d), []
+    for k in range(1, horizon + 1):
+        gradient = loss.gradient_sums(theta, x, y, w) / w.sum() + loss.ridge * theta
+        moved = steps.move(theta, gradient, k, horizon)
+        inside = np.abs(moved) < steps.box
+        moves.append((steps.length(k, horizon), inside[:, None] * np.eye(d), smooth(loss, theta, x, y, w, KINK)[2]))
+        theta, average = moved, steps.average(average, theta, moved, k, horizon)
+    tail, covariance = weights[horizon] * np.eye(d), np.zeros((d, d))
+    for k in range(horizon - 1, -1, -1):
+        length, kept, curvature = moves[k]
+        added = length * tail @ kept
+        covariance += added @ added.T
+        tail = weights[k] * np.eye(d) + tail @ kept @ (np.eye(d) - length * curvature)
+    _, gradient, curvature = smooth(loss, average, x, y, w, KINK)
+    h, vectors = np.linalg.eigh(curvature)
+    curved = h > FLAT * h.max()
+    left = np.where(curved, vectors.T @ gradient / np.where(curved, h, 1.0), 0.0)
+    roots = np.sqrt(np.where(curved, h, 0.0) / 2)
+    spread = roots[:, None] * (vectors.T @ covariance @ vectors) * roots
+    offset = float(loss.cost(average, x, y, w)) - estimate.least - float(h @ np.square(left)) / 2
+    return Propagation(h, vectors, left, np.diag(spread).copy(), spread, offset)
 
 
 def average_weights(steps: Steps, horizon: int) -> Array:

@@ -95,6 +95,10 @@ class AnswersInTurn(Plan):
         """The cost of one answer."""
         return self.answers.event()
 
+    def event_of(self, party: str) -> Event:
+        """The cost of one answer of this owner."""
+        return self.answers.event_of(party)
+
     def noisy(self, owner: str, totals: Array, entropy: Entropy) -> Array:
         """As of `Answers`."""
         return self.answers.noisy(owner, totals, entropy)

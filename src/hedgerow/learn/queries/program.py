@@ -88,6 +88,7 @@ def held(theta: Array, box: float) -> Array:
     bind={"loss": loss_of_keys, "spec": spec_of_keys, "steps": steps_of_keys, "answers": planned_answers},
     outcome=results.model,
     watch=results.watch,
+    with_records=True,
     case=lambda: Case(
         load("hie").select(["mdvis", "lncoins", "idp", "physlm", "disea"]).take(range(200)),
         {

@@ -33,7 +33,9 @@ def outcome(schema: Schema, settings: Mapping[str, Any], state: CoalitionTrialSt
     valid = state.forecast < CLEAR * state.nobody
     if valid.any():
         metrics["forecast over achieved"] = float(np.exp(np.mean(np.log(state.forecast[valid] / mean[valid]))))
-    arrays = {"relative fitness": runs, "forecast": state.forecast, "weights": state.weights}
+        inside = (runs >= state.interval[..., :1]) & (runs <= state.interval[..., 1:])
+        metrics["runs inside the forecast interval"] = float(inside[valid].mean())
+    arrays = {"relative fitness": runs, "forecast": state.forecast, "interval": state.interval, "weights": state.weights}
     return Outcome(
         metrics,
         grids=(beside(settings, state, mean), spread(settings, state, runs)),
@@ -76,14 +78,14 @@ def beside(settings: Mapping[str, Any], state: CoalitionTrialState, mean: Array)
 
 
 def spread(settings: Mapping[str, Any], state: CoalitionTrialState, runs: Array) -> Grid:
-    """A line for each coalition: 90 of 100 runs, and the standard error of the mean."""
+    """A line for each coalition: ends of 90 of 100 runs, forecast and achieved, and the standard error of the mean."""
     rows = []
     for i, n in enumerate(firsts_of(settings)):
         for j, way in enumerate(WAYS):
-            low, high = np.percentile(runs[i, j], (5, 95))
+            ends = np.percentile(runs[i, j], (5, 95))
             error = runs[i, j].std(ddof=1) / np.sqrt(runs.shape[-1]) if runs.shape[-1] > 1 else None
-            rows.append((way, n, _told(state, i, j), *map(_short, (runs[i, j].mean(), error, low, high))))
-    columns = ("way", "n 1", "forecast", "achieved", "standard error", "5% of runs", "95% of runs")
+            rows.append((way, n, _told(state, i, j), *map(_short, (*state.interval[i, j], runs[i, j].mean(), error, *ends))))
+    columns = ("way", "n 1", "forecast", "5%", "95%", "achieved", "standard error", "5% of runs", "95% of runs")
     return Grid("Each coalition", columns, tuple(rows), "Relative fitness on all records of the parties.")
 
 
