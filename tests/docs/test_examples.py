@@ -43,6 +43,7 @@ SLOW = {
     "secure_regression",
     "federation",
     "forecasts",
+    "plan_owners",
     "from_flower",
     "from_opacus",
     "from_datashield",
