@@ -1,6 +1,8 @@
 """Each slip of Wu 2019 that docs/forecasts.md lists is told apart from what is right, at the numbers that the page prints."""
 
 import re
+import tomllib
+from importlib.resources import files
 from itertools import product
 from pathlib import Path
 
@@ -192,13 +194,13 @@ def test_theorem_2_is_no_line_of_algorithm_2(told):
 # ---- chapter 4: games ---------------------------------------------------------------------------------------------
 
 
-def game(form, people):
-    return leakage_game((1.0, 1.0, 1.0), people=people, values=5, cap=CAP, form=form)
+def game(form, people, values=5):
+    return leakage_game((1.0, 1.0, 1.0), people=people, values=values, cap=CAP, form=form)
 
 
-def meeting(form, people):
+def meeting(form, people, values=5):
     """Where three equal owners end who answer each other."""
-    ends = paths(game(form, people), np.array([[0.2, 1.0, 2.5]]))[-1, 0]
+    ends = paths(game(form, people, values), np.array([[0.2, 1.0, 2.5]]))[-1, 0]
     assert np.ptp(ends) < 1e-6
     return ends[0]
 
@@ -248,3 +250,9 @@ def test_a_utility_is_at_most_one(told):
     told(most["printed"], utility(CAP, distance=3, border=2))
     assert most["printed"] == pytest.approx(utility_as_printed(3, 2, CAP, kept=0), rel=1e-12)
     assert most["factor restored"] == pytest.approx(utility(CAP, distance=3, border=2), rel=1e-12)
+
+
+def test_figures_of_games_name_what_they_were_drawn_with(told):
+    program = tomllib.loads((files("hedgerow.papers.wu") / "wu-games.toml").read_text(encoding="utf-8"))["program"]
+    named = [name for name in ("people", "values", "distance", "border", "cap", "starts") if name in program]
+    told(0, len(named), meeting("mended", program["people"], 2), meeting("mended", program["people"], program["values"]))
