@@ -44,6 +44,7 @@ SLOW = {
     "federation",
     "forecasts",
     "plan_owners",
+    "games",
     "from_flower",
     "from_opacus",
     "from_datashield",
