@@ -15,10 +15,25 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
-    from hedgerow import compression, crypto, data, engines, errors, learn, loggers, privacy, stats, synth, trees, vertical
+    from hedgerow import (
+        compression,
+        crypto,
+        data,
+        engines,
+        errors,
+        learn,
+        loggers,
+        market,
+        privacy,
+        stats,
+        synth,
+        trees,
+        vertical,
+    )
     from hedgerow.core import Case, Declaration, Federation, Key, Party, l1, l2, linf, local, program, travels
     from hedgerow.crypto import AdditiveShares, PairwiseMasks, PrivFL, SecAgg
     from hedgerow.engines import InProcess, Loop, Processes, simulate
+    from hedgerow.market import plan
     from hedgerow.privacy import Budget, Gaussian, Laplace
     from hedgerow.store import drive, last
 
@@ -53,6 +68,8 @@ __all__ = [
     "linf",
     "local",
     "loggers",
+    "market",
+    "plan",
     "privacy",
     "program",
     "simulate",

@@ -25,8 +25,31 @@ SLOW = {
 }  # torch, or a run
 NETWORKS = {"ctgan", "tvae", "dp_ctgan", "dp_tvae", "pate_gan"}
 SLOW_NAMES = NETWORKS | {f"{name}_rounds" for name in NETWORKS}
-SLOW_NAMES |= {"tstr", "Tree", "Processes", "hidden_standardise", "hidden_gradient_descent", "gradient_queries", "largest_rate"}
-ALL_SHOWN = ("data", "learn", "learn.features", "privacy.accounting", "stats", "stats.private", "synth")
+SLOW_NAMES |= {
+    "leakage_game",
+    "utility_game",
+    "best_welfare",
+    "write_plan",
+    "channel_variance",
+    "tstr",
+    "Tree",
+    "Processes",
+    "hidden_standardise",
+    "hidden_gradient_descent",
+    "gradient_queries",
+    "largest_rate",
+}
+ALL_SHOWN = (
+    "data",
+    "learn",
+    "learn.features",
+    "market",
+    "market.games",
+    "privacy.accounting",
+    "stats",
+    "stats.private",
+    "synth",
+)
 SOURCE = Path(hr.__file__).parent
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 

@@ -1,12 +1,21 @@
 """Asynchronous queries: forecast against measurement, the note's ratios of noise, and what drawing in turn saves."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import hedgerow as hr
+from hedgerow.compare import cells
 from hedgerow.errors import SettingsInvalid
-from hedgerow.learn.queries import Answers, QueryLoss, Steps
+from hedgerow.learn.queries import Answers, QueryLoss, Steps, inputs
+from hedgerow.learn.queries.inputs import X, Y
+from hedgerow.learn.queries.keys import spec_of_keys
 from hedgerow.market import PilotEstimate, asynchronous, mean_variance, propagate
+from hedgerow.study import load
 
+DATA = Path(os.environ.get("HEDGEROW_DATA") or Path(__file__).parents[2].parent / "shared" / "data")
 BOX, STEPS, ROUNDS = 50.0, Steps("algorithm-2", 0.2, 50.0), 30
 OWNERS = tuple(f"owner {i}" for i in range(8))
 RECORDS = dict.fromkeys(OWNERS, 400)
@@ -21,12 +30,12 @@ def rows(shift=0.0, n=400, seed=0):
 
 
 def pooled(x, y):
-    return PilotEstimate.of_records(QueryLoss("squared"), x.reshape(-1, 3), y.ravel(), BOX, "the owners' own records")
+    return PilotEstimate.of_records(QueryLoss("squared"), x.reshape(-1, x.shape[2]), y.ravel(), BOX, "the owners' own records")
 
 
-def measured(x, y, answers, every, runs=600, coins=False, seed=1):
+def measured(x, y, answers, every, runs=600, coins=False, seed=1, steps=STEPS):
     """Mean excess of the loop of the box, many runs at once; noise of the plan's law and scale."""
-    rng, n, d = np.random.default_rng(seed), x.shape[1], 3
+    rng, n, d = np.random.default_rng(seed), x.shape[1], x.shape[2]
     h, c = 2 * np.einsum("lni,lnj->lij", x, x), 2 * np.einsum("lni,ln->li", x, y)
     scale = np.array([z for _, z in answers.multipliers])[:, None] * answers.bound.radius
     w = np.array([answers.weight(owner) for owner in OWNERS])
@@ -38,8 +47,8 @@ def measured(x, y, answers, every, runs=600, coins=False, seed=1):
         asked = rng.random((runs, 8)) < 1 / every if coins else turn == (k - 1) % every
         sums = np.einsum("lij,rj->rli", h, theta) - c + draw(scale=scale, size=(runs, 8, d))
         total = np.einsum("rl,rli->ri", asked * w, sums)
-        moved = STEPS.move(theta, every * total / (w.sum() * n), k, horizon)
-        theta, average = moved, STEPS.average(average, theta, moved, k, horizon)
+        moved = steps.move(theta, every * total / (w.sum() * n), k, horizon)
+        theta, average = moved, steps.average(average, theta, moved, k, horizon)
     best, curvature = pooled(x, y).best, 2 * np.einsum("lni,lnj->ij", x, x) / (8 * n)
     return float(np.einsum("ri,ij,rj->r", average - best, curvature, average - best).mean() / 2)
 
@@ -56,7 +65,8 @@ def planned(epsilon, law="laplace", rounds=ROUNDS, **more):
 
 def forecast(x, y, answers, every, steps=STEPS):
     estimate = pooled(x, y)
-    return asynchronous(estimate, steps, answers, RECORDS, every, gradients=gradients(x, y, estimate.best))
+    records = dict.fromkeys(OWNERS, x.shape[1])
+    return asynchronous(estimate, steps, answers, records, every, gradients=gradients(x, y, estimate.best))
 
 
 def from_the_best(shift):
@@ -86,6 +96,21 @@ def test_independent_coins_cost_what_the_note_says_and_turns_cost_a_twentieth_of
     assert measured(x, y, answers, every) < found.coins / 20
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not DATA.is_dir(), reason="set HEDGEROW_DATA to the folder of public data sets")
+def test_the_forecast_is_what_is_measured_of_lending():
+    """16 000 loans in the order of their years, eight owners; steps and radius of the bundled study."""
+    study = next(cell.study for cell in cells(load("wu-queries")) if cell.row == "lending, linear regression")
+    keys = {"constant": 0.0} | (study.program.model_extra or {})
+    table = hr.data.load("lending_club_119987", data_dir=DATA).take(range(16_000))
+    made = inputs(table.columns, spec=spec_of_keys(table.schema, keys))
+    x, y, steps = made[X].reshape(8, 2000, -1), made[Y].reshape(8, 2000), Steps("algorithm-2", 2.0, BOX)
+    for law, epsilon in (("laplace", 10.0), ("gaussian", 1.0)):
+        answers = planned(epsilon, law, rounds=25)
+        told = forecast(x, y, answers, 4, steps).excess
+        assert 0.85 < told / measured(x, y, answers, 4, runs=100, steps=steps) < 1.2
+
+
 @pytest.mark.parametrize(("law", "ratio"), [("laplace", lambda q: q), ("gaussian", lambda q: 1.0)])
 @pytest.mark.parametrize("every", [2, 5])
 def test_a_step_has_q_times_the_laplace_noise_and_all_of_the_gaussian_noise_of_everybody(law, ratio, every):
@@ -101,6 +126,7 @@ def test_with_one_step_to_a_round_it_is_the_forecast_of_everybody():
     assert found.excess == propagate(pooled(x, y), STEPS, ROUNDS).excess(mean_variance(answers, [400] * 8))
 
 
+@pytest.mark.slow
 def test_owners_that_are_drawn_alike_spread_as_the_scatter_of_their_records_says():
     """Mean over 40 draws of owners; a standard error is 4 %."""
     drawn = [forecast(*rows(0.0, 60, seed), planned(20.0), 3) for seed in range(40)]

@@ -71,6 +71,7 @@ def rehearsal_told(rehearsal: Any) -> dict[str, Any]:
         "questions": questions,
         "statement": rehearsal.statement.text,
         "room": rehearsal.room or None,
+        **({"agreed": [grid_told(grid) for grid in rehearsal.agreed]} if rehearsal.agreed else {}),
     }
 
 

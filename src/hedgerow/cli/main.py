@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from hedgerow.errors import HedgerowError, PartyDeclined, StudyInvalid
 
-from . import coordinator, export, pilot, synth
+from . import coordinator, export, pilot, plan, synth
 from .as_json import rehearsal_told, result_told
 from .explain import explain, explain_study
 from .json_output import JsonOption, print_json
@@ -226,6 +226,7 @@ def check(study: StudyArgument, change: SetOption = None, data_dir: DataOption =
 
 coordinator.register(app)
 app.command()(pilot.pilot)
+app.command()(plan.plan)
 app.command()(export.export)
 app.command()(synth.synth)
 app.command()(explain)

@@ -143,6 +143,8 @@ def show_rehearsal(rehearsal: Any, console: Console) -> None:
         console.print(lines, highlight=False)
     console.print()
     console.print(grid_table(rehearsal.left))
+    for grid in rehearsal.agreed:
+        console.print(grid_table(grid))
     console.print(rehearsal.statement.text, highlight=False)
     if rehearsal.room:
         console.print(rehearsal.room, style="bold", highlight=False)

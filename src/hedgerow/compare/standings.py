@@ -16,6 +16,7 @@ from hedgerow.errors import HedgerowError
 from hedgerow.privacy.statement import Statement, statement
 from hedgerow.report import Report
 from hedgerow.store import LedgerFile
+from hedgerow.study.agreed import agreed_delta
 from hedgerow.study.comparison import ComparisonSection
 from hedgerow.study.explain import planned_delta
 from hedgerow.study.rounds import COSTS, Row, best, first_metric, reached, read_rounds, rises
@@ -206,7 +207,8 @@ def _said(cell: Cell, folder: Path, units: Mapping[Unit, int]) -> Statement:
     budget = cell.study.budget
     ledger = Ledger(budget.budget() if budget else None)
     ledger.attach(LedgerFile(folder / "ledger.jsonl"))
-    return statement(ledger, units, delta=planned_delta(cell.study.program.model_extra or {}))
+    given = cell.study.program.model_extra or {}
+    return statement(ledger, units, delta=planned_delta(given) or agreed_delta(cell.study.party_budgets))
 
 
 def _first(reports: Mapping[str, Report | None], histories: Mapping[str, Sequence[Row]]) -> str:

@@ -29,8 +29,9 @@ from .closed import Closed
 from .cohort import Cohort, check_sampling
 from .engine import Engine
 from .events import Part, Sampling
-from .ledger import Ledger, Limit, Record
+from .ledger import Ledger
 from .ledger_view import LedgerView
+from .limits import Limit, Record
 from .party import Local
 from .question import ASIDE, MAIN, Preparation, Question, Verb, function_of, name_of
 from .randomness import Stream, Streams, uniforms

@@ -8,11 +8,10 @@ twice.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from hedgerow.display import displayed
@@ -21,13 +20,14 @@ from hedgerow.errors import BudgetExhausted, BudgetInvalid, CheckpointMismatch, 
 from .disclosure import ExactNumbers
 from .events import Charge, Debit, Event, Part, Sampling, Unit, charges_of
 from .ledger_frame import frame_of
+from .limits import Limit, Record, Spending
 from .question import MAIN
-from .tally import Priced, Tally
+from .tally import PartyCosts, Priced, Tally
 
 if TYPE_CHECKING:
     import pandas
 
-OMITTED = frozenset({"run", "branch", "key", "cites", "part", "drawn", "distinct"})
+OMITTED = frozenset({"run", "branch", "key", "cites", "part", "drawn", "distinct", "by_party"})
 """Fields of an entry that are written where they say something."""
 
 
@@ -61,6 +61,8 @@ class Entry:
         Branch in which the cohort was drawn, whose count its number and that of the partition are of.
     distinct : int, optional
         Numbers that are no copies of others, where they are fewer: the upper triangle of a symmetric matrix.
+    by_party : tuple of (party, Event)
+        What it costs parties whose own noise makes that another event; it costs none of them more than `event`.
     """
 
     round: int
@@ -88,6 +90,7 @@ class Entry:
     part: Part | None = None
     drawn: str = MAIN
     distinct: int | None = None
+    by_party: tuple[tuple[str, Event], ...] = ()
 
     @property
     def exact_numbers(self) -> int | None:
@@ -109,8 +112,8 @@ class Entry:
         """The bound that held, and the noise."""
         return (self.bound if self.clip == "none" else self.clip), self.mechanism
 
-    def debit(self, unit: Unit) -> Debit | None:
-        """Return what an accountant has to know of it; None where it costs nothing.
+    def debit(self, unit: Unit, event: Event | None = None) -> Debit | None:
+        """Return what an accountant has to know of it, or of a party with an event of its own; None where it costs nothing.
 
         An event at a party is never amplified by sampling: the server sees who answered. What of a sample counts depends on
         the unit (`Sampling.as_charged`). Parts of a sampled cohort stay in its sampling event; parts of everybody, or of a
@@ -135,58 +138,19 @@ class Entry:
             cohort = (self.run, self.drawn, "cohort", self.cohort, sampling)
         if part is not None and sampling.kind in ("all", "given", "part"):
             cohort = (self.run, self.drawn, sampling.kind, part[0])
-        return Debit(cohort, sampling, self.event, part)
+        return Debit(cohort, sampling, event or self.event, part)
 
     def to_json(self) -> dict[str, Any]:
         values = vars(self) | {"event": self.event.to_json(), "sampling": self.sampling.to_json()}
-        values["part"] = self.part and self.part.to_json()
+        values |= {"part": self.part and self.part.to_json(), "by_party": {k: event.to_json() for k, event in self.by_party}}
         return {name: value for name, value in values.items() if value or name not in OMITTED}
 
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> Entry:
         part = Part(*found["part"]) if found.get("part") else None
         read = {"event": Event(**found["event"]), "sampling": Sampling(**found["sampling"]), "part": part}
+        read["by_party"] = tuple((name, Event(**event)) for name, event in found.get("by_party", {}).items())
         return cls(**found | read)
-
-
-class Limit(Protocol):
-    """A budget: says whether everything charged so far, and the next question, may be spent."""
-
-    @property
-    def unit(self) -> Unit: ...
-
-    def admits(self, charges: Iterable[Charge]) -> bool: ...
-
-    def running(self) -> Spending: ...
-
-    def warn_of(self, units: int) -> None:
-        """Warn where the limit protects nobody among so many units; 0 where that is not known."""
-
-
-class Spending(Protocol):
-    """What was charged so far under a limit, kept up to date debit by debit."""
-
-    def would(self, debit: Debit) -> bool:
-        """Whether one more debit stays within the limit: the same answer as `Limit.admits` gives for all charges."""
-
-    def add(self, debit: Debit) -> None: ...
-
-
-class Record(Protocol):
-    """A durable copy of a ledger, such as `hedgerow.store.LedgerFile`."""
-
-    @property
-    def head(self) -> str:
-        """Hash of the last entry, by which a copy can be compared."""
-
-    def read(self) -> list[Entry]:
-        """Return this run's entries so far, checked."""
-
-    def transaction(self) -> AbstractContextManager[list[Entry]]:
-        """Keep other writers out meanwhile; gives what other runs wrote and no transaction gave before."""
-
-    def write(self, entry: Entry) -> None:
-        """Append an entry, within a transaction; return when it cannot be lost."""
 
 
 @displayed
@@ -206,10 +170,13 @@ class Ledger:
         What was asked by this run.
     others : list of Entry
         What other runs wrote to a shared record: charged like this run's own.
+    party_limits : mapping from party to Limit
+        Each limits what one party loses, counted by its own noise; a question that exceeds one of them is refused.
     """
 
     def __init__(self, limit: Limit | None = None, record: Record | None = None) -> None:
         self.limit: Limit | None = limit
+        self.party_limits: Mapping[str, Limit] = {}
         self.record: Record | None = None
         self.entries: list[Entry] = []
         self.others: list[Entry] = []
@@ -217,9 +184,16 @@ class Ledger:
         self._expected: list[Entry] = []
         self._counted: Tally | None = None
         self._priced: Priced | None = None
+        self._by_party: PartyCosts | None = None
         self._claimed: object = None
         if record is not None:
             self.attach(record)
+
+    def afresh(self) -> Ledger:
+        """An empty ledger under the same limits."""
+        found = Ledger(self.limit)
+        found.party_limits = self.party_limits
+        return found
 
     def claim(self, numbers: object) -> None:
         """Take this ledger for the runs that count questions and cohorts by these numbers.
@@ -367,7 +341,11 @@ class Ledger:
 
     def _admit(self, entry: Entry) -> None:
         limit = self.limit
-        if limit is None or entry.free:
+        if entry.free:
+            return
+        if self.party_limits:
+            self.by_party().refuse(entry)
+        if limit is None:
             return
         so_far, debit = self._running(limit), entry.debit(limit.unit)
         if debit is not None and not so_far.would(debit):
@@ -375,6 +353,12 @@ class Ledger:
                 f"round {entry.round} ({entry.query}, {entry.event}) would exceed the budget of {limit}.",
                 remedy="What was released stands. For more, raise the noise or the budget, or lower the sampling rate.",
             )
+
+    def by_party(self) -> PartyCosts:
+        """What everything so far cost the parties that have limits."""
+        if self._by_party is None or not self._by_party.fits(self.party_limits, self.others, self.entries):
+            self._by_party = PartyCosts(self.party_limits, self.others, self.entries)
+        return self._by_party.caught_up()
 
     def _tally(self) -> Tally:
         if self._counted is None or not self._counted.fits(self.entries, self._read):

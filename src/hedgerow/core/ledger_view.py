@@ -9,8 +9,9 @@ from weakref import WeakKeyDictionary
 from hedgerow.display import displayed
 
 from .events import Charge, Unit
-from .ledger import Entry, Ledger, Limit, grouped
+from .ledger import Entry, Ledger, grouped
 from .ledger_frame import frame_of
+from .limits import Limit
 
 if TYPE_CHECKING:
     import pandas

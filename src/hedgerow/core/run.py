@@ -26,7 +26,8 @@ from .disclosure import NOTHING, ExactNumbers, Holdings, Told, width, worn_out
 from .engine import Engine, Inbox, Outbox
 from .events import Event, Sampling
 from .layouts import Foreseen, Layouts
-from .ledger import Entry, Ledger, Limit
+from .ledger import Entry, Ledger
+from .limits import Limit
 from .question import MAIN, Question, plan_of
 from .randomness import Streams
 from .reading import refuse_missing
@@ -109,7 +110,7 @@ class Run:
     def afresh(self, engine: Engine | None = None, **changed: Any) -> Run:
         """The same parties before they were asked anything, by default under an empty ledger with the same budget."""
         begun = {"engine": engine or self.engine, "schema": self.schema, "streams": replace(self.streams)}
-        begun |= {"ledger": Ledger(self.ledger.limit), "views": Views(self.views.recording), "holdings": self.holdings}
+        begun |= {"ledger": self.ledger.afresh(), "views": Views(self.views.recording), "holdings": self.holdings}
         begun |= {"schemas": self.schemas}
         return Run(**{**begun, **changed})
 
@@ -260,6 +261,7 @@ class Run:
         cohort, aggregation = question.cohort, channel.aggregation
         each = question.verb == "each"
         own = release.at_parties and cohort.sampling.kind != "records"  # who answers is seen; a party's records are its secret
+        charged = aggregation.charge or (Event("rows") if outbox.rows else Event("none") if each else release.event)
         up = None if layout is None else release.bytes(layout)
         expected = self.expected_size(cohort.sampling)  # how many came to a Poisson cohort is a secret, also in sizes
         return Entry(
@@ -278,7 +280,7 @@ class Run:
             mechanism=release.noise,
             aggregation=aggregation.name,
             unit=release.unit if aggregation.charge is None else "record",
-            event=aggregation.charge or (Event("rows") if outbox.rows else Event("none") if each else release.event),
+            event=charged,
             sampling=Sampling() if own else cohort.sampling,
             randomness=self.streams.source,
             branch=question.branch,
@@ -287,6 +289,7 @@ class Run:
             part=None if release.key or self._turns_moved(cohort) else cohort.part,  # a key is charged with another part
             drawn=cohort.branch,
             distinct=outbox.distinct,
+            by_party=tuple(release.events_of(self.engine.parties).items()) if charged == release.event else (),
         )
 
     def _turns_moved(self, cohort: Cohort) -> bool:

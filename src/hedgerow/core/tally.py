@@ -6,13 +6,17 @@ The lists of entries stay the truth. A `Follower` notices when a list was replac
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
+
+from hedgerow.errors import BudgetExhausted
 
 from .disclosure import ExactNumbers
 
 if TYPE_CHECKING:
-    from .ledger import Entry, Limit, Spending
+    from .events import Debit
+    from .ledger import Entry
+    from .limits import Limit, Spending
 
 
 class Follower:
@@ -99,3 +103,49 @@ class Priced:
                 if (debit := entry.debit(self._limit.unit)) is not None:
                     self._cost.add(debit)
         return self._cost
+
+
+class PartyCosts:
+    """What the entries of all runs cost each party that has a limit, by its own noise.
+
+    A party is charged for every question of the run, also where a cohort left it out: who was drawn is not in a ledger.
+    """
+
+    def __init__(self, limits: Mapping[str, Limit], *lists: list[Entry]) -> None:
+        self._limits, self.costs = limits, {name: limit.running() for name, limit in limits.items()}
+        self._followed = [Follower(entries) for entries in lists]
+
+    def fits(self, limits: Mapping[str, Limit], *lists: list[Entry]) -> bool:
+        return limits is self._limits and all(map(Follower.fits, self._followed, lists))
+
+    def caught_up(self) -> PartyCosts:
+        """These costs, with all entries charged."""
+        for followed in self._followed:
+            for entry in followed.unread():
+                for cost, debit in [*self._debits(entry)]:
+                    cost.add(debit)
+        return self
+
+    def refuse(self, entry: Entry) -> None:
+        """Refuse a question for which a party has no room.
+
+        Raises
+        ------
+        BudgetExhausted (HR-213)
+        MixedUnits (HR-215)
+        """
+        own = dict(entry.by_party)
+        for name, (cost, debit) in zip(self._limits, self._debits(entry), strict=False):
+            if not cost.would(debit):
+                raise BudgetExhausted(
+                    f"round {entry.round} ({entry.query}, {own.get(name, entry.event)} at {name}) would exceed the budget of "
+                    f"{name}, {self._limits[name]}.",
+                    remedy=f"What was released stands. For more, {name} adds more noise, or agrees on a larger budget.",
+                )
+
+    def _debits(self, entry: Entry) -> Iterator[tuple[Spending, Debit]]:
+        """What an entry is charged to each, in the order of the limits; nothing where it is free."""
+        own = dict(entry.by_party)
+        for name, limit in self._limits.items():
+            if (debit := entry.debit(limit.unit, own.get(name))) is not None:
+                yield self.costs[name], debit

@@ -22,6 +22,7 @@ from hedgerow.privacy.statement import Statement, statement
 from hedgerow.report import Report
 from hedgerow.store import read_arrays, read_chain
 from hedgerow.study import Study, load
+from hedgerow.study.agreed import agreed_delta
 from hedgerow.study.catalogue import listing
 from hedgerow.study.keys import settings_of
 from hedgerow.study.registry import own
@@ -215,6 +216,7 @@ def read_run(path: str | Path) -> RunFolder:
     units = {name: value if isinstance(value := facts.get(plural), int) else 0 for name, plural in UNITS}
     given = study.program.model_extra or {}
     planned = given.get("delta") if given.get("epsilon") is not None else None  # of a program with a budget of its own
+    planned = planned or agreed_delta(study.party_budgets)
     return RunFolder(path, study, report, ledger, statement(ledger, units, delta=planned))  # type: ignore[arg-type]
 
 

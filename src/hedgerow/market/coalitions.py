@@ -59,9 +59,9 @@ def excess(weights: Array, records: Array, variances: Array, sampling: float, am
     """
     n, c = _costs(records, variances, sampling, amplification)
     w = np.asarray(weights, float)
-    found: Array = bias + np.square(w) @ np.where(np.isfinite(c), c, 0.0) / np.square(w @ n)
-    answered: Array = np.where((w > 0) @ ~np.isfinite(c), np.inf, found)[()]
-    return answered
+    reached = bias + np.square(w) @ np.where(np.isfinite(c), c, 0.0) / np.square(w @ n)
+    found: Array = np.where((w > 0) @ ~np.isfinite(c), np.inf, reached)
+    return found[()]
 
 
 def equal_excess(records: Array, variances: Array, sampling: float, amplification: float, bias: float = 0.0) -> float:
@@ -86,9 +86,7 @@ def best_weights(records: Array, variances: Array, sampling: float, amplificatio
     In proportion to n / (s n + A a). Where s is 0 and some add no noise, only those count, all the same.
     """
     n, c = _costs(records, variances, sampling, amplification)
-    if not c.all():
-        return (c == 0).astype(float)
-    w = n / c
+    w: Array = n / c if c.all() else (c == 0).astype(float)
     return w / w.max() if w.any() else np.ones(len(w))
 
 

@@ -145,7 +145,7 @@ def forecast(
     records : sequence of float
         n_l of each owner, as the plan assumes them.
     weights : sequence of float, optional
-        Public factor of each owner; by default the answers' own, else 1.
+        Public factor of each owner; by default those of the answers, and all 1 of a channel's noise.
     sample : bool
         Whether fitness is that on everybody like the owners' records, or on those records.
 
@@ -155,8 +155,9 @@ def forecast(
         Records, weights and owners do not match, or no record counts.
     """
     n = np.asarray(records, float)
-    own = [noise.weight(owner) for owner, _ in noise.epsilons] if isinstance(noise, Answers) else np.ones(len(n))
-    w = np.asarray(own if weights is None else weights, float)
+    if weights is None:
+        weights = [noise.weight(owner) for owner, _ in noise.epsilons] if isinstance(noise, Answers) else np.ones(len(n))
+    w = np.asarray(weights, float)
     owners = len(noise.epsilons) if isinstance(noise, Answers) else len(n)
     if not (n.shape == w.shape == (owners,) and (n >= 0).all() and (w >= 0).all() and w @ n > 0):
         raise SettingsInvalid(
@@ -166,14 +167,14 @@ def forecast(
     variance = mean_variance(noise, n, w) if isinstance(noise, Answers) else noise / float(w @ n) ** 2
     found = propagate(estimate, steps, horizon)
     share = float(np.square(w) @ n) / float(w @ n) ** 2 if sample else 0.0
-    spread = variance * found.spread + share * _sampled(found, estimate.scatter)
+    spread = variance * found.spread + share * sampled(found, estimate.scatter)
     squares, turned = np.linalg.eigh(spread)
     means = turned.T @ (np.sqrt(np.maximum(found.eigenvalues, 0) / 2) * found.left)
     ends = interval(SHARE, means, np.sqrt(np.maximum(squares, 0)))
     low, high = (max(found.offset + end, 0.0) for end in ends)
     bias, noisy, sampling = found.bias, variance * found.amplification, share * estimate.sampling
     least = estimate.least
-    ceiling = _of_zero(estimate) / least
+    ceiling = of_zero(estimate) / least
     excess = bias + noisy + sampling
     return Forecast(
         excess,
@@ -195,7 +196,7 @@ def channel_variance(federation: Federation, bounds: Bounds | None, size: int) -
     return noise_level(federation, bounds, "", size) ** 2
 
 
-def _sampled(found: Propagation, scatter: Array) -> Array:
+def sampled(found: Propagation, scatter: Array) -> Array:
     """Covariance, times n, of sqrt(H / 2) (theta*_n - theta*) along the eigenvectors of H: its trace is s."""
     h = found.eigenvalues
     roots = np.where(h > FLAT * max(h.max(), 0.0), 1 / np.sqrt(2 * np.maximum(h, 1e-300)), 0.0)
@@ -203,7 +204,7 @@ def _sampled(found: Propagation, scatter: Array) -> Array:
     return turned
 
 
-def _of_zero(estimate: PilotEstimate) -> float:
+def of_zero(estimate: PilotEstimate) -> float:
     """Excess of coefficients of zero."""
     if estimate.rows is not None:
         rows = estimate.rows

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 
 from hedgerow.core.arrays import Array
 from hedgerow.errors import NotConverged, SettingsInvalid
@@ -66,7 +66,7 @@ def quantile(p: float, means: Array, deviations: Array) -> float:
     low, high = max(mean - reach, 0.0), mean + reach
     if low == 0:
         low = _below(p, m2, d2, mean)
-    return least + float(brentq(lambda x: _inverted(x, m2, d2) - p, low, high, xtol=1e-12 * mean, rtol=1e-9))
+    return least + float(scipy.optimize.brentq(lambda x: _inverted(x, m2, d2) - p, low, high, xtol=1e-12 * mean, rtol=1e-9))
 
 
 def interval(share: float, means: Array, deviations: Array) -> tuple[float, float]:
@@ -115,7 +115,7 @@ def _saddle(x: float, m2: Array, d2: Array, side: int) -> tuple[float, float]:
         low, high = edge * (1 - 1e-12), edge * 1e-3
         while slope(high) < 0:
             high /= 8.0
-    s = float(brentq(slope, low, high, rtol=1e-6))
+    s = float(scipy.optimize.brentq(slope, low, high, rtol=1e-6))
     grown = 1 + 2 * s * d2
     return s, float((2 * d2**2 / grown**2).sum() + (4 * m2 * d2 / grown**3).sum())
 

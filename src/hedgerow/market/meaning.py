@@ -169,7 +169,8 @@ class Meaning:
             "Whoever sees everything that is released, whatever else they know, can raise or lower the odds "
             f"{ODDS[self.adjacency]} by a factor of at most {factor_told(self.odds)}{but}.",
             *([f"Belief in it of {', of '.join(beliefs)}."] if beliefs else []),
-            f"Of 100 people of whom {half}, no attack guesses more than {hundred(self.advantage)} rightly; a coin guesses 50.",
+            f"Of 100 people of whom {half}, no attack guesses more than {hundred(self.advantage)} rightly, "
+            "and a coin guesses 50.",
         ]
         if self.gaussian_advantage is not None:
             guessed = hundred(self.gaussian_advantage)
@@ -262,14 +263,13 @@ def count_error(epsilon: float, sure: float = SURE) -> int:
 def percent(share: float) -> str:
     """A share as a reader says it: three digits, and 100 % is said of no belief."""
     if share > 0.9995:
-        return "nearly 100 %" if share > 0.999999 else f"{100 * share:.4f} %"
+        return ">99.99 %" if share > 0.9999 else f"{100 * share:.2f} %"
     return f"{100 * share:.3g} %"
 
 
 def hundred(gained: float) -> str:
     """Of a hundred people, so many are guessed rightly with this advantage over a coin."""
-    right = 50 * (1 + gained)
-    return f"{right:.3g}" if right < 99.95 else "nearly 100"
+    return f"{50 * (1 + gained):.3g}"
 
 
 def factor_told(factor: float) -> str:

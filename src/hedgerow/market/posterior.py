@@ -42,7 +42,8 @@ def posterior(prior: float, epsilon: float) -> float:
 
 def least_posterior(prior: float, epsilon: float) -> float:
     """Smallest belief left in something that an adversary gave the probability `prior` before, at delta 0."""
-    return 1 - posterior(1 - checked_probability(prior, "a prior"), epsilon)
+    left = checked_probability(prior, "a prior") * math.exp(-checked_epsilon(epsilon))
+    return left / (1 - prior + left)
 
 
 def chance_beyond(epsilon: float, delta: float, times: float) -> float:

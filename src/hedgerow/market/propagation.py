@@ -89,6 +89,28 @@ def propagate(estimate: PilotEstimate, steps: Steps, horizon: int) -> Propagatio
     return Propagation(h, vectors, left, amplifications, np.diag(amplifications))
 
 
+def errors(eigenvalues: Array, start: Array, steps: Steps, horizon: int) -> Array:
+    """Error of theta_1 .. theta_{T+1} without noise, along each eigenvector, from that of theta_1: shape (T + 1, d)."""
+    factors = 1 - _lengths(steps, horizon)[:, None] * eigenvalues
+    found: Array = np.vstack([np.ones_like(eigenvalues), np.cumprod(factors, axis=0)]) * start
+    return found
+
+
+def influences(eigenvalues: Array, steps: Steps, horizon: int) -> Array:
+    """By how much noise of 1 in the gradient of each step moves the result against it: shape (T, d)."""
+    lengths, weights = _lengths(steps, horizon), average_weights(steps, horizon)
+    found = np.empty((horizon, len(eigenvalues)))
+    tail = weights[horizon] * np.ones_like(eigenvalues)  # of an error of theta_{k+1}, through it and all that follow
+    for k in range(horizon - 1, -1, -1):
+        found[k] = lengths[k] * tail
+        tail = weights[k] + (1 - lengths[k] * eigenvalues) * tail
+    return found
+
+
+def _lengths(steps: Steps, horizon: int) -> Array:
+    return np.array([steps.length(k, horizon) for k in range(1, horizon + 1)])
+
+
 def _along_path(estimate: PilotEstimate, rows: PilotRows, steps: Steps, horizon: int) -> Propagation:
     """The same to the second order of noise, along the path without noise."""
     loss, x, y, w = rows.loss, rows.x, rows.y, rows.w
@@ -115,28 +137,6 @@ def _along_path(estimate: PilotEstimate, rows: PilotRows, steps: Steps, horizon:
     spread = roots[:, None] * (vectors.T @ covariance @ vectors) * roots
     offset = float(loss.cost(average, x, y, w)) - estimate.least - float(h @ np.square(left)) / 2
     return Propagation(h, vectors, left, np.diag(spread).copy(), spread, offset)
-
-
-def errors(eigenvalues: Array, start: Array, steps: Steps, horizon: int) -> Array:
-    """Error of theta_1 .. theta_{T+1} without noise, along each eigenvector, from that of theta_1: shape (T + 1, d)."""
-    factors = 1 - _lengths(steps, horizon)[:, None] * eigenvalues
-    found: Array = np.vstack([np.ones_like(eigenvalues), np.cumprod(factors, axis=0)]) * start
-    return found
-
-
-def influences(eigenvalues: Array, steps: Steps, horizon: int) -> Array:
-    """By how much noise of 1 in the gradient of each step moves the result against it: shape (T, d)."""
-    lengths, weights = _lengths(steps, horizon), average_weights(steps, horizon)
-    found = np.empty((horizon, len(eigenvalues)))
-    tail = weights[horizon] * np.ones_like(eigenvalues)  # of an error of theta_{k+1}, through it and all that follow
-    for k in range(horizon - 1, -1, -1):
-        found[k] = lengths[k] * tail
-        tail = weights[k] + (1 - lengths[k] * eigenvalues) * tail
-    return found
-
-
-def _lengths(steps: Steps, horizon: int) -> Array:
-    return np.array([steps.length(k, horizon) for k in range(1, horizon + 1)])
 
 
 def average_weights(steps: Steps, horizon: int) -> Array:

@@ -31,7 +31,8 @@ from typing import Any, Literal
 from hedgerow.core.bound import describe
 from hedgerow.core.engine import Outbox
 from hedgerow.core.events import Event, Sampling
-from hedgerow.core.ledger import Entry, Ledger, Record
+from hedgerow.core.ledger import Entry, Ledger
+from hedgerow.core.limits import Record
 from hedgerow.core.mechanism import Position
 from hedgerow.core.question import MAIN
 from hedgerow.core.randomness import Streams

@@ -34,10 +34,15 @@ def write(report: Report, path: str | Path) -> None:
     CannotWrite (HR-104)
         The disk is full, a permission is missing, or `path` is a folder.
     """
+    write_text(render(report), path)
+
+
+def write_text(page: str, path: str | Path) -> None:
+    """Write a page, as `write` does that of a report."""
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(render(report), encoding="utf-8", errors="xmlcharrefreplace")
+        path.write_text(page, encoding="utf-8", errors="xmlcharrefreplace")
     except OSError as error:
         raise CannotWrite(
             f"the report could not be written to {path}: {error.strerror}",
@@ -48,16 +53,21 @@ def write(report: Report, path: str | Path) -> None:
 
 def render(report: Report) -> str:
     """Return the complete page."""
+    return document(report.title, _header(report), body_of(report))
+
+
+def document(title: str, header: Html, main: Html, style: str = "") -> str:
+    """Return a page of these parts, in the house's style and more."""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", http_equiv="Content-Security-Policy", content=_NOTHING_LOADS),
         tag("meta", name="color-scheme", content="light dark"),
-        tag("title", f"{report.title} · Hedgerow"),
-        tag("style", Html(STYLE)),
+        tag("title", f"{title} · Hedgerow"),
+        tag("style", Html(STYLE + style)),
     )
-    return f"<!doctype html>\n{tag('html', head, tag('body', _header(report), body_of(report), _footer()), lang='en')}\n"
+    return f"<!doctype html>\n{tag('html', head, tag('body', header, main, _footer()), lang='en')}\n"
 
 
 def _header(report: Report) -> Html:

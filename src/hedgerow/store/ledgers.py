@@ -20,7 +20,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from hedgerow.core.ledger import Entry, Ledger, Limit, Record
+from hedgerow.core.ledger import Entry, Ledger
+from hedgerow.core.limits import Limit, Record
 from hedgerow.errors import CannotWrite, LedgerDamaged, StudyInvalid, UnknownStudy
 
 from .database import Database

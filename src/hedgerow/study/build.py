@@ -27,6 +27,7 @@ from hedgerow.stats.derived import derive_columns
 from hedgerow.stats.quality.cells import number_of_bins
 from hedgerow.store import read_chain
 
+from .agreed import budgets_of
 from .apart.ready import refuse_sections
 from .catalogue import listing
 from .declared import agree
@@ -93,7 +94,9 @@ class Built:
         """A ledger under the study's budget that holds what other runs spent, and nothing of this one."""
         limit, budget = self.run.ledger.limit, self.study.budget
         shared = budget.shared if budget else None
-        return Ledger(limit) if shared is None or not shared.exists() else read_chain(shared).ledger(limit)
+        found = Ledger(limit) if shared is None or not shared.exists() else read_chain(shared).ledger(limit)
+        found.party_limits = self.run.ledger.party_limits
+        return found
 
     @property
     def bins(self) -> int:
@@ -186,6 +189,7 @@ def build(
         federation = federation.within(budget)
         if budget.unit == "record":
             warn_of_copies(partition)
+    inside(federation).run.ledger.party_limits = budgets_of(study.party_budgets, partition.names)
     if seed is not None:
         _warn_of_one_class(table, partition)
     return Built(study, found, settings, table, test, partition, federation)

@@ -10,6 +10,7 @@ from .apart.unasked import refuse_unasked
 from .build import build
 from .catalogue import listing
 from .check import check
+from .party_budgets import refuse_unaffordable
 from .planned import with_noise
 from .quiet import quiet
 
@@ -48,4 +49,9 @@ def check_study(study: Study, *, data_dir: str | Path | None = None) -> dict[str
     with quiet():
         built = make(with_noise(study, make, data_dir))
         check(built)
-    return said | {"parties": built.federation.size, "records": len(built.table)}
+        spent = {name: (budget, budget.spent(costs)) for name, (budget, costs) in refuse_unaffordable(built).items()}
+    said |= {"parties": built.federation.size, "records": len(built.table)}
+    would = {
+        name: f"epsilon {found:.6g} of {budget.epsilon:g} at delta {budget.delta:g}" for name, (budget, found) in spent.items()
+    }
+    return said | ({"would spend": would} if would else {})

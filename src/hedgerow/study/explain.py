@@ -21,6 +21,7 @@ from hedgerow.report.frames import grid_of
 from hedgerow.report.model import Cell, curve_from
 from hedgerow.store import Driven
 
+from .agreed import agreed_delta, budget_grids, forecast_grids
 from .baselines import Baselines
 from .build import Built
 from .disclosed import disclosure_sentence
@@ -111,7 +112,13 @@ def explain(
         parties=party_grid(built, compared),
         left=what_left(run.ledger.entries, federation.protection.shows),
         published=table_of(said.published),
-        tables=(*outcome.grids, *(grid_of(title, frame) for title, frame in outcome.tables.items()), *records_left_out(built)),
+        tables=(
+            *forecast_grids(study, outcome.metrics, simulated=built.simulated),
+            *budget_grids(run.ledger),
+            *outcome.grids,
+            *(grid_of(title, frame) for title, frame in outcome.tables.items()),
+            *records_left_out(built),
+        ),
         text=tuple(outcome.text.items()),
         notes=tuple(note for note in (*notes, *outcome.notes) if note),
         warnings=warnings,
@@ -141,7 +148,7 @@ def planned_delta(settings: Mapping[str, Any]) -> float | None:
 def statement_of(built: Built, ledger: Ledger) -> Statement:
     """The privacy statement of a study: of its ledger, and of everything else that a run publishes."""
     units = {"party": built.federation.size, "record": len(built.table)}
-    said = statement(ledger, units, delta=planned_delta(built.settings))
+    said = statement(ledger, units, delta=planned_delta(built.settings) or agreed_delta(built.study.party_budgets))
     found = published(built, ledger)
     return replace(said, published=found, exposed=exposed(built, found), disclosed=disclosure_sentence(built, ledger))
 

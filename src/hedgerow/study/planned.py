@@ -54,7 +54,7 @@ def with_noise(study: Study, make: Make = build, where: Hashable = None, *, most
             remedy="Give protection.mechanism.noise_multiplier, or a [budget] with epsilon and delta.",
         )
     budget = study.budget.budget()
-    rounds = None if mechanism.law == "tree" else _rounds(study)  # a further tree is charged in some later round
+    rounds = rounds_alike(study)
     if rounds is None:
         phases = [(1, _pairs(study, most, make, where))]
     else:
@@ -76,8 +76,11 @@ def with_noise(study: Study, make: Make = build, where: Hashable = None, *, most
     return _with(study, least)
 
 
-def _rounds(study: Study) -> int | None:
+def rounds_alike(study: Study) -> int | None:
     """Rounds of a program that asks alike in each; None where it has to be rehearsed to its end."""
+    mechanism = study.protection.mechanism
+    if mechanism is not None and mechanism.law == "tree":  # a further tree is charged in some later round
+        return None
     settings = settings_of(listing(study.program.name), study.program.model_extra or {})
     given, alike = settings.get("rounds"), settings.get("last_rate") is None and not settings.get("rates")
     alike = alike and not divides_budget(settings)  # which asks for different things

@@ -29,6 +29,7 @@ from hedgerow.privacy.statement import Statement
 from hedgerow.report import Grid
 from hedgerow.store import Driven, drive
 
+from .agreed import budget_grids, forecast_grids
 from .answering import FewAnswer
 from .build import Built, build
 from .disclosed import room_of, told_of, unlimited
@@ -58,6 +59,8 @@ class Rehearsal:
         Questions that had been asked by the end of each round.
     room : str
         For how many rounds the rule of exact numbers leaves room, where that is known and the program may take more.
+    agreed : tuple of Grid
+        What each party with a budget would lose, and what was expected of a run, where the study says so.
     """
 
     study: Study
@@ -69,6 +72,7 @@ class Rehearsal:
     whole: bool = True
     after: tuple[int, ...] = ()
     room: str = ""
+    agreed: tuple[Grid, ...] = ()
 
     @property
     def entries(self) -> list[Entry]:
@@ -124,14 +128,25 @@ def refuse_beyond(built: Built) -> None:
         holdings.disclosure.refuse(told, "rehearsed on made-up records, the study asks too much", remedy=REMEDY + ALLOW)
 
 
-def rehearse_built(built: Built, *, rounds: int | None = None, until: Callable[[Ledger], bool] | None = None) -> Rehearsal:
-    """Say what a study made ready would ask, wherever its records are: of so many rounds, or `until` a ledger is enough."""
+def rehearse_built(
+    built: Built,
+    *,
+    rounds: int | None = None,
+    until: Callable[[Ledger], bool] | None = None,
+    ledger: Ledger | None = None,
+) -> Rehearsal:
+    """Say what a study made ready would ask, wherever its records are: of so many rounds, or `until` a ledger is enough.
+
+    It is charged to `ledger`, by default one under the study's budgets, which may end it.
+    """
     values = inside(built.federation)
     each = max(2, RECORDS // values.run.size)
     columns = positive(built.schema, each * values.run.size)
     made_up = Parties(built.federation.names, columns, [each] * values.run.size)
     run = values.run.afresh(
-        FewAnswer(InProcess(threads=1).hosting(made_up)), ledger=built.unspent, holdings=unlimited(values.run.holdings)
+        FewAnswer(InProcess(threads=1).hosting(made_up)),
+        ledger=built.unspent if ledger is None else ledger,
+        holdings=unlimited(values.run.holdings),
     )
     aggregation = values.channel.aggregation
     channel = replace(values.channel, aggregation=aggregation.rehearsed())
@@ -166,4 +181,5 @@ def rehearse_built(built: Built, *, rounds: int | None = None, until: Callable[[
         words += taken_furthest(made_ready, ledger)
     left, whole = what_left(ledger.entries, aggregation.shows), ended is not None and ended.stopped == "finished"
     said, room = statement_of(built, ledger), room_of(built, ledger, seen)
-    return Rehearsal(built.study, federation.size, ledger, said, left, words, whole, tuple(seen), room)
+    agreed = (*budget_grids(ledger), *forecast_grids(built.study))
+    return Rehearsal(built.study, federation.size, ledger, said, left, words, whole, tuple(seen), room, agreed)

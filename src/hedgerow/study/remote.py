@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.core.federation import Federation
+from hedgerow.core.federation import Federation, inside
 from hedgerow.core.randomness import Streams
 from hedgerow.data import Column, Partition, Schema, Table
 from hedgerow.data.partition import LabelCounts
 from hedgerow.errors import StudyInvalid
 
+from .agreed import budgets_of
 from .build import Built
 from .catalogue import listing
 from .declared import agree
@@ -102,6 +103,8 @@ def build_remote(study: Study, schema: Schema, engine: Any) -> Built:
     federation = Federation(engine, schema, Streams(None)).protect(**study.protection.slots())
     if study.budget is not None:
         federation = federation.within(study.budget.budget())
+    known = names if getattr(engine, "named", True) else None
+    inside(federation).run.ledger.party_limits = budgets_of(study.party_budgets, known)
     abroad = study.model_copy(update={"seed": "system", "baselines": False})
     return Built(abroad, found, settings, table, None, nowhere, federation)
 

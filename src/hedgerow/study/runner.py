@@ -33,6 +33,7 @@ from .build import Built, build
 from .catalogue import listing
 from .check import check
 from .explain import explain
+from .party_budgets import refuse_unaffordable
 from .planned import Make, with_noise
 from .rehearse import refuse_beyond
 from .rounds import Progress, Rounds
@@ -102,6 +103,7 @@ def run(
         check(built)
         if not resume:
             refuse_beyond(built)
+            refuse_unaffordable(built)
         open_folder(folder, built, resume)
         checkpoint = folder / "checkpoint.safetensors"
         start = load_checkpoint(checkpoint, built.listing.state, built.digest) if resume and checkpoint.exists() else None

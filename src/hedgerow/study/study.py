@@ -15,6 +15,7 @@ from hedgerow.errors import StudyInvalid, UnknownStudy, suggestion
 from hedgerow.privacy import Budget
 from hedgerow.privacy.accounting import Accountant, Filter
 
+from .agreed import ForecastSection, PartyBudgetSection
 from .apart.sections import HUB, WORLD, AlignmentSection, RolesSection
 from .changes import changed
 from .comparison import ComparisonSection
@@ -156,6 +157,10 @@ class Study(Section):
     program: ProgramSection = Field(description="what is computed")
     protection: ProtectionSection = Field(default_factory=ProtectionSection, description="clip and noise")
     budget: BudgetSection | None = Field(None, description="limit on epsilon; the question that would cross it is refused")
+    party_budgets: dict[str, PartyBudgetSection] = Field(
+        default_factory=dict, description="what single parties may lose per record, by their own noise"
+    )
+    forecast: ForecastSection | None = Field(None, description="what was expected of a run; printed beside what was achieved")
     engine: EngineSection = Field(default_factory=EngineSection, description="where parties run, and what goes wrong there")
     evaluation: Evaluation = Field(default_factory=Evaluation, description="how a model is measured while it trains")
     baselines: bool = Field(True, description="fit the centralised and the local-only baseline, which only a simulation can")
@@ -172,7 +177,9 @@ class Study(Section):
     @property
     def digest(self) -> str:
         """Identifies what may resume from this study's checkpoints: everything but names and words."""
-        kept = self.model_dump(mode="json", exclude={"name", "title", "description", "baselines", "quick"})
+        kept = self.model_dump(mode="json", exclude={"name", "title", "description", "baselines", "quick", "forecast"})
+        if not self.party_budgets:
+            del kept["party_budgets"]
         if not self.apart:
             del kept["roles"], kept["alignment"], kept["data"]["parties"]
         return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:16]

@@ -73,6 +73,11 @@ def to_toml(values: Mapping[str, Any], prefix: str = "") -> str:
     return "\n".join(lines)
 
 
+def toml_line(key: str, value: Any) -> str:
+    """One key and its value on a line, a mapping in braces."""
+    return f"{_key(key)} = {_value(value)}"
+
+
 def _value(value: Any) -> str:
     """A value on one line."""
     if isinstance(value, Mapping):

@@ -25,8 +25,8 @@ from hedgerow.core.closed import Closed
 from hedgerow.core.cohort import Cohort
 from hedgerow.core.events import Event
 from hedgerow.core.federation import Federation, handle, inside
-from hedgerow.core.ledger import Limit
 from hedgerow.core.ledger_view import LedgerView
+from hedgerow.core.limits import Limit
 from hedgerow.core.party import Local
 from hedgerow.core.question import Question, Verb, function_of, name_of
 from hedgerow.crypto.peer_protocol import Traffic

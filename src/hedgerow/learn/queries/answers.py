@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Literal, get_args
 
 import numpy as np
@@ -42,6 +42,9 @@ from hedgerow.privacy.noise import LARGEST_SCALE, discrete_gaussian, discrete_la
 
 Neighbours = Literal["replace-one", "add-remove"]
 NoiseLaw = Literal["laplace", "gaussian"]
+
+SHOWN = 8
+"""Different multipliers that a plan tells of itself."""
 
 MARGIN = 1e-3
 """By so much of itself epsilon is lowered for Gaussian noise: accountants on a grid round up."""
@@ -77,9 +80,7 @@ def multiplier(law: NoiseLaw, epsilon: float, horizon: int, neighbours: Neighbou
     distance = 2 if neighbours == "replace-one" else 1
     if law == "laplace":
         noise = distance * horizon / epsilon
-        while (
-            horizon * (1 / noise) > epsilon / distance
-        ):  # no owner is charged more than it agreed on, in the last digit either
+        while horizon * (1 / noise) > epsilon / distance:  # nobody is charged more than it agreed on, not in the last digit
             noise = math.nextafter(noise, math.inf)
         return noise
     return distance * math.sqrt(horizon) * gaussian_noise(epsilon * (1 - MARGIN), delta)
@@ -236,8 +237,11 @@ class Answers(Plan):
 
     def _of(self, owner: str) -> float:
         """An owner's noise; of one that is not named, the largest."""
-        found = dict(self.multipliers)
-        return found.get(owner, max(found.values()))
+        return self._noise[owner] if owner in self._noise else max(self._noise.values())
+
+    @cached_property
+    def _noise(self) -> dict[str, float]:
+        return dict(self.multipliers)
 
     def refuse_strangers(self, parties: Sequence[str]) -> None:
         """Refuse parties that agreed on no epsilon, before anybody is asked."""
@@ -250,7 +254,8 @@ class Answers(Plan):
     def __str__(self) -> str:
         lowest, highest = min(e for _, e in self.epsilons), max(e for _, e in self.epsilons)
         told = f"{lowest:g}" if lowest == highest else f"{lowest:g} to {highest:g}"
-        noise = ", ".join(f"{noise:g}" for noise in dict.fromkeys(noise for _, noise in self.multipliers))
+        each = [f"{noise:g}" for noise in dict.fromkeys(noise for _, noise in self.multipliers)]
+        noise = ", ".join(each if len(each) <= SHOWN else [*each[: SHOWN - 1], f"and {len(each) - SHOWN + 1} others"])
         times = f" of {self.repeats} trainings" * (self.repeats > 1)
         return f"{self.law.capitalize()}({noise}): epsilon {told} over {self.horizon} questions{times}, {self.neighbours},"
 

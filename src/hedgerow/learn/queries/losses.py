@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import expit
+import scipy
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound
@@ -64,7 +64,7 @@ class QueryLoss:
         if self.kind == "squared":
             return 2.0 * (margin - y)
         if self.kind == "logistic":
-            return -y * expit(-y * margin)
+            return -y * scipy.special.expit(-y * margin)
         return np.where(y * margin < 1.0, -y, 0.0)
 
     def steepest(self, reach: float) -> float:

@@ -34,6 +34,8 @@ NAMES = {
 }
 SHORT = {"laplace": "", "gaussian": ", Gaussian at the owners", "server": ", Gaussian at the server"}
 AXES = {"epsilon": "epsilons", "share": "shares", "horizon": "horizons"}
+FITNESS = "relative fitness"
+"""Under which a simulated training tells what it achieved; a forecast names it so too."""
 COLUMNS = {"epsilon": "epsilon", "share": "records", "horizon": "horizon"}
 LEAST, MOST = 0.25, 0.1
 """Slopes are fitted where noise adds at least so much of the fitness without noise, and ends below so much of the first."""
@@ -50,8 +52,8 @@ def watch(settings: Settings, state: QueryState, schema: Schema, test: Table | N
     return {"test loss": float(cost)}
 
 
-def model(federation: Federation, settings: Settings, state: QueryState) -> Outcome:
-    """Coefficients, and epsilon by owner."""
+def model(federation: Federation, settings: Settings, state: QueryState, records: Parties | None = None) -> Outcome:
+    """Coefficients, and epsilon by owner; in a simulation, which has the records, also the relative fitness."""
     import pandas
 
     spec, answers = spec_of_keys(federation.schema, settings), planned_answers(federation.schema, settings)
@@ -67,7 +69,14 @@ def model(federation: Federation, settings: Settings, state: QueryState) -> Outc
         tables["Epsilon by owner"] = pandas.DataFrame(rows, columns=columns)
         if answers.weights:
             tables["Epsilon by owner"]["weight of both"] = [weight for _, weight in answers.weights]
-    return Outcome(tables=tables, arrays={"theta": state.theta, "average": state.average}, coefficients=frame)
+    metrics = {} if records is None else {FITNESS: fitness_of(state.average, federation.schema, settings, records)}
+    return Outcome(metrics, tables, arrays={"theta": state.theta, "average": state.average}, coefficients=frame)
+
+
+def fitness_of(theta: np.ndarray, schema: Schema, settings: Settings, records: Parties) -> float:
+    """Relative fitness of coefficients of shape (d,) on all parties' records, which only a simulation can put in one place."""
+    loss, rows = loss_of_keys(schema, settings), pooled(records, spec_of_keys(schema, settings))
+    return float(relative_fitness(loss, theta, optimum(loss, *rows, settings["box"]), *rows))
 
 
 # ---- many trainings -------------------------------------------------------------------------------------------------

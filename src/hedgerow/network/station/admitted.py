@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -79,9 +79,10 @@ class StudyDescription:
 
 @dataclass(frozen=True)
 class _Names:
-    """An engine that knows its parties and reaches none."""
+    """An engine that knows how many parties there are and reaches none; of other stations' parties it makes the names up."""
 
     parties: Sequence[str]
+    named: ClassVar[bool] = False
 
     def exchange(self, outbox: Outbox) -> Inbox:
         raise NobodyAnswered("a rehearsal asks nobody.")
@@ -257,7 +258,7 @@ def _rehearsed(
     how = {"withstood": withstands(aggregation), "once": answers_once(aggregation)}
     for outbox, whom in heard:
         admit_by_party(guard.require, outbox, whom)
-    admit_rehearsed(guard, asked, smallest_total(aggregation, len(ids)), **how)
+    admit_rehearsed(guard, asked, smallest_total(aggregation, len(ids)), held.ids, **how)
     _fits([outbox for outbox, whom in heard if held.ids[0] in whom], accounts, held.ids)
     said = rehearsed_disclosure(
         guard, study, built.schema, held, aggregation.together(len(ids)), found.entries, repeated(found.entries, heard, kinds)

@@ -164,6 +164,7 @@ def admit_rehearsed(
     guard: GuardSection,
     asked: Sequence[tuple[Outbox, str, int]],
     least: int,
+    ids: Sequence[str] = (),
     *,
     withstood: bool = False,
     once: bool = False,
@@ -176,6 +177,8 @@ def admit_rehearsed(
         Every question with the name of its aggregation, "" for none, and how many are asked.
     least : int
         The smallest total of that aggregation.
+    ids : sequence of str
+        The parties here.
     withstood, once : bool
         Whether that aggregation hides rows from a server that lies, and answers the same question once.
 
@@ -185,7 +188,7 @@ def admit_rehearsed(
     """
     for outbox, aggregation, parties in asked:
         admit_rows(guard, outbox)
-        admit_protection(guard.require, outbox, hidden=bool(aggregation), withstood=withstood, once=once)
+        admit_protection(guard.require, outbox, ids, hidden=bool(aggregation), withstood=withstood, once=once)
         admit_cohort(guard, outbox, parties, least if aggregation else None)
 
 
@@ -214,7 +217,7 @@ def admit_question(guard: GuardSection, question: Received, sizes: np.ndarray, a
     if step is not None and not step.contributes:
         return  # nothing of records is in it, and it is sent without settings
     withstood, once = withstands(aggregation), answers_once(aggregation)
-    admit_protection(guard.require, outbox, hidden=hidden, withstood=withstood, once=once)
+    admit_protection(guard.require, outbox, outbox.ids, hidden=hidden, withstood=withstood, once=once)
     admit_by_party(guard.require, outbox, outbox.ids)
     admit_cohort(guard, outbox, outbox.asked, smallest_total(aggregation, outbox.asked) if hidden else None)
 
@@ -239,9 +242,15 @@ def admit_records(guard: GuardSection, n_records: int) -> None:
 
 
 def admit_protection(
-    require: RequireSection, outbox: Outbox, *, hidden: bool, withstood: bool = False, once: bool = False
+    require: RequireSection,
+    outbox: Outbox,
+    ids: Sequence[str] = (),
+    *,
+    hidden: bool,
+    withstood: bool = False,
+    once: bool = False,
 ) -> None:
-    """Refuse an answer that lacks what the guard requires (HR-606); where nothing leaves, nothing is required."""
+    """Refuse an answer that lacks what the guard of parties `ids` requires (HR-606); where nothing leaves, that is nothing."""
     question, release = outbox.question, outbox.release
     if question.verb == "each":
         return
@@ -279,7 +288,7 @@ def admit_protection(
             f"{question.name} has noise at {at!r}, and guard.require.noise is {require.noise!r}.",
             remedy=f"[protection.mechanism] at = {require.noise!r}.",
         )
-    if require.noise_multiplier and (found := noise_multiplier(release)) < require.noise_multiplier:
+    if require.noise_multiplier and (found := noise_multiplier(release, ids)) < require.noise_multiplier:
         raise ProtectionRequired(
             f"{question.name} has a noise multiplier of {found:g}, and the guard wants {require.noise_multiplier:g}.",
             remedy="Raise protection.mechanism.noise_multiplier.",
@@ -345,9 +354,13 @@ def noise_at(release: Release) -> str:
     return "none" if release.mechanism is None else str(release.mechanism.at)
 
 
-def noise_multiplier(release: Release) -> float:
-    """Noise relative to the bound."""
-    event: Event = release.event
+def noise_multiplier(release: Release, ids: Iterable[str] = ()) -> float:
+    """Noise relative to the bound: the least of these parties' own, or of all parties' where none are named."""
+    own = release.events_of(ids)
+    return min((_multiplier(own.get(id, release.event)) for id in ids), default=_multiplier(release.event))
+
+
+def _multiplier(event: Event) -> float:
     if event.kind == "pure":
         return 1.0 / event.epsilon if event.epsilon else 0.0
     return float(event.noise_multiplier)

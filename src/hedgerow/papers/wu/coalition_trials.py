@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -42,11 +42,31 @@ from hedgerow.learn.queries import Answers, Inputs, QueryLoss, Steps, answers_fo
 from hedgerow.learn.queries.answers import Neighbours, NoiseLaw
 from hedgerow.learn.queries.keys import INPUTS, loss_of_keys, spec_of_keys
 from hedgerow.learn.queries.steps import Rule
-from hedgerow.market import PilotEstimate, best_prefix, best_weights, excess, propagate, variances
+from hedgerow.market import (
+    CoalitionWorth,
+    PilotEstimate,
+    best_prefix,
+    best_weights,
+    excess,
+    forecast,
+    leave_one_out,
+    precisions,
+    propagate,
+    shapley,
+    variances,
+)
+from hedgerow.market.worth import FEW
 
 if TYPE_CHECKING:
     from hedgerow.report import Outcome
 
+WORTHS = (
+    "share of the precision",
+    "missing without it, best weights",
+    "Shapley, best weights",
+    "missing without it, equal weights",
+    "Shapley, equal weights",
+)
 WAYS = ("everybody equally", "owner 1 alone", "best prefix", "best weights")
 
 
@@ -62,6 +82,10 @@ class CoalitionTrialState:
         0 of an owner that is not asked.
     forecast : array of shape (points, ways)
         Relative fitness, as it was expected.
+    interval : array of shape (points, ways, 2)
+        Between which 90 of 100 runs were expected; NaN where only numbers of a pilot are known.
+    worth : array of shape (points, owners, len(WORTHS))
+        What each owner is worth, as it was expected; of relative fitness where it is no share.
     nobody : float
         Relative fitness of zeros, which cost no question, by the pilot.
     average : array of shape (points, ways, repeats, d)
@@ -71,6 +95,8 @@ class CoalitionTrialState:
     round: int
     weights: Array
     forecast: Array
+    interval: Array
+    worth: Array
     nobody: float
     average: Array
 
@@ -87,6 +113,7 @@ class Known:
     bias: float = math.nan
     least: float = math.nan
     nobody: float = math.nan
+    estimate: PilotEstimate | None = None
 
     @classmethod
     def of_records(cls, test: Table, loss: QueryLoss, spec: Inputs, steps: Steps, horizon: int) -> Known:
@@ -95,7 +122,26 @@ class Known:
         estimate = PilotEstimate.of_records(loss, x, y, steps.box, f"{len(test)} records of the server")
         found = propagate(estimate, steps, horizon)
         begun = float(loss.cost(np.zeros(spec.size), x, y, np.ones(len(y))))
-        return cls(estimate.sampling, found.amplification, found.bias, estimate.least, begun - estimate.least)
+        return cls(estimate.sampling, found.amplification, found.bias, estimate.least, begun - estimate.least, estimate)
+
+    def interval(self, steps: Steps, plan: Answers, records: Array, held: float) -> tuple[float, float]:
+        """Ends of the relative fitness, on all that is held, of 90 of 100 runs of owners with a plan."""
+        if self.estimate is None:
+            return math.nan, math.nan
+        w = np.array([plan.weight(owner) for owner, _ in plan.epsilons])
+        rest = max(0.0, 1 - (w @ records) ** 2 / (np.square(w) @ records) / held)  # of the sampling of a sample
+        found = forecast(replace(self.estimate, scatter=rest * self.estimate.scatter), steps, plan.horizon, plan, records, w)
+        return found.low, found.high
+
+    def worth(self, records: Array, noise: Array) -> Array:
+        """What each owner is worth: shape (owners, len(WORTHS)); Shapley's shares of `FEW` owners at most."""
+        given = (records, noise, self.sampling, self.amplification)
+        own, columns = precisions(*given), []
+        for kind in (CoalitionWorth.of_best_weights, CoalitionWorth.of_equal_weights):
+            found = kind(*given, self.bias, self.nobody)
+            shares = shapley(found) if len(records) <= FEW else np.full(len(records), np.nan)
+            columns += [leave_one_out(found) / self.least, shares / self.least]
+        return np.column_stack([own / own.sum(), *columns])
 
 
 def outcome(
@@ -234,31 +280,35 @@ def coalition_trials(
     prepared = complete_cases(federation, [*spec.features, spec.target], count=False).prepare(inputs, spec=spec)
     epsilons = {owner: epsilon * (openness if i else 1.0) for i, owner in enumerate(owners)}
 
-    def answers(asked: Mapping[str, float]) -> Answers:
-        """The plan of owners with these weights."""
+    def answers(w: Array) -> Answers:
+        """The plan of the owners that have a weight."""
+        asked = {owner: float(one) for owner, one in zip(owners, w, strict=True) if one > 0}
+        told: dict[str, Any] = {"law": noise, "neighbours": neighbours, "delta": delta if noise == "gaussian" else 0.0}
         given = {owner: epsilons[owner] for owner in asked}
-        more: dict[str, Any] = {"law": noise, "neighbours": neighbours, "delta": delta if noise == "gaussian" else 0.0}
-        return answers_for(federation.schema, given, horizon, loss, spec, box, **more, repeats=repeats, weights=asked)
+        return answers_for(federation.schema, given, horizon, loss, spec, box, **told, repeats=repeats, weights=asked)
 
-    added = np.array([*variances(answers(dict.fromkeys(owners, 1.0))).values()])
-    shares = [[first, *[others] * (len(owners) - 1)] for first in firsts]
-    brought = np.maximum(np.round(np.array(shares) * held), 1.0)
-    planned = [ways_of(n, added, known, sum(held)) for n in brought]
-    weights, forecast = (np.array([one[part] for one in planned]) for part in (0, 1))
-    empty = np.zeros((len(firsts), len(WAYS), repeats, spec.size))
-    state = start or CoalitionTrialState(0, weights, forecast, known.nobody / known.least, empty)
+    shares = np.array([[first, *[others] * (len(owners) - 1)] for first in firsts])
+    brought, added = np.maximum(np.round(shares * held), 1.0), np.array([*variances(answers(np.ones(len(owners)))).values()])
+    weights, expected = map(np.array, zip(*(ways_of(n, added, known, sum(held)) for n in brought), strict=True))
+    plans = [[answers(w) for w in ways] for ways in weights]
+    interval = [
+        [known.interval(steps, plan, n[w > 0], sum(held)) for plan, w in zip(*row, strict=True)]
+        for n, *row in zip(brought, plans, weights, strict=True)
+    ]
+    worth, empty = np.array([known.worth(n, added) for n in brought]), np.zeros((*expected.shape, repeats, spec.size))
+    nothing = known.nobody / known.least
+    state = start or CoalitionTrialState(0, weights, expected, np.array(interval), worth, nothing, empty)
     for number in range(state.round, todo):
         i, way = divmod(number, len(WAYS))
-        asked = {owner: float(w) for owner, w in zip(owners, weights[i, way], strict=True) if w > 0}
-        plan = answers(asked)
+        plan, n = plans[i][way], float(weights[i, way] @ brought[i])
         plan.fit(spec.size)
-        told = tuple((owner, share) for owner, share in zip(owners, shares[i], strict=True) if owner in asked)
-        cohort, n = prepared.pick([*asked]), float(weights[i, way] @ brought[i])
+        told = tuple((owner, float(share)) for owner, share in zip(owners, shares[i], strict=True))
+        cohort = prepared.pick([owner for owner, _ in plan.epsilons])
         question = partial(owner_gradients, loss=loss, box=box, shares=told, plan=plan)
         theta, average, found = np.zeros(empty.shape[2:]), np.zeros(empty.shape[2:]), state.average.copy()
         for k in range(1, horizon + 1):
             moved = steps.move(theta, cohort.sum(question, theta) / n + loss.ridge * theta, k, horizon)
             theta, average = moved, steps.average(average, theta, moved, k, horizon)
         found[i, way] = average
-        state = CoalitionTrialState(number + 1, weights, forecast, state.nobody, found)
+        state = replace(state, round=number + 1, average=found)
         yield state

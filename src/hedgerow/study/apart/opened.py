@@ -9,7 +9,8 @@ import numpy as np
 
 from hedgerow.core.apart import PartiesApart
 from hedgerow.core.federation import Federation, inside
-from hedgerow.core.ledger import Ledger, Record
+from hedgerow.core.ledger import Ledger
+from hedgerow.core.limits import Record
 from hedgerow.core.randomness import Streams
 from hedgerow.crypto.peer_protocol import Traffic
 from hedgerow.data import Table

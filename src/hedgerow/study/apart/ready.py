@@ -160,6 +160,9 @@ def _problems(study: Study, listed: Declaration) -> Iterator[str]:
                 yield f"{section}.{key}: it is of parties that hold the same columns. Leave it out."
     if study.evaluation.on == "parties":
         yield "evaluation.on = 'parties': it is of parties that hold the same columns. Leave it out."
+    for key, given in (("party_budgets", study.party_budgets), ("forecast", study.forecast)):
+        if given:
+            yield f"{key}: it is of parties that hold the same columns. Leave it out."
     if study.data.derived:
         yield "data.derived: write the expression in the program's formula, or derive the column at its party."
     for key in ("target", "features", "weight"):

@@ -1,0 +1,198 @@
+"""A plan on one page: one sentence, the owners' table, what more or less openness would give, what was assumed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from hedgerow.report import Curve, Fits, Grid, Series
+from hedgerow.report.markup import Html, tag
+from hedgerow.report.model import Cell
+from hedgerow.report.numerals import show
+from hedgerow.report.page import curve_figure, document, pairs_list, text_block, write_text
+from hedgerow.report.tables import table
+
+from .owners_plan import OwnersPlan, digits, money
+from .plan import scaled
+
+MOST_ROWS = 60
+"""Owners in the table; of more, those that matter most, and the others folded away."""
+
+STYLE = """
+.verdict { font-size: clamp(1.45rem, 3.6vw, 2rem); line-height: 1.25; margin-top: 1.6rem; max-width: 46rem; text-wrap: pretty; }
+.verdict + .lead { font-size: 1.0625rem; }
+.owners td, .owners th { padding-right: 1.1rem; }
+"""
+
+
+def write_plan(plan: OwnersPlan, path: str | Path, text: str = "") -> None:
+    """Write a plan's page.
+
+    Parameters
+    ----------
+    text : str
+        Sections for the study file, which are shown at the end.
+
+    Raises
+    ------
+    CannotWrite (HR-104)
+        The disk is full, a permission is missing, or `path` is a folder.
+    """
+    write_text(plan_page(plan, text), path)
+
+
+def plan_page(plan: OwnersPlan, text: str = "") -> str:
+    """A plan's page, which loads nothing and needs no script."""
+    title = plan.title or "Plan"
+    header = tag(
+        "header",
+        tag("p", tag("span", "Hedgerow", class_="brand"), " plan", class_="kicker"),
+        tag("h1", title),
+        tag("p", plan.sentence(), class_="verdict"),
+        tag("p", beside(plan), class_="lead"),
+    )
+    main = tag(
+        "main",
+        tag("section", tag("h2", "At a glance"), pairs_list(facts(plan), "facts"), class_="glance"),
+        _owners(plan),
+        tag("section", tag("h2", "If all were more, or less, open"), tag("div", curve_figure(curve(plan)), class_="curves")),
+        _section("What else could be done", table(alternatives(plan))),
+        _section("What was assumed", _listed(plan.assumptions)),
+        tag("section", tag("h2", "What is not seen"), _listed(plan.unseen), class_="warnings"),
+        _section("For the study file", text_block(text)) if text else None,
+        _section("How it was made", tag("p", provenance(plan), class_="note")),
+    )
+    return document(title, header, main, STYLE)
+
+
+def owners_grid(plan: OwnersPlan, title: str = "Owners") -> Grid:
+    """The owners that take part, in the order of the file; of very many, those without which most is lost."""
+    part = plan.coalition
+    if len(part) > MOST_ROWS:
+        part = tuple(sorted(part, key=lambda one: -one.without)[:MOST_ROWS])
+    heads = ["owner", "records", "epsilon"] + ["budget"] * bool(plan.spent) + ["weight"]
+    heads += ["payment", "after cost"] * (plan.price is not None) + ["lost without", "advantage"]
+    rows: list[tuple[Cell, ...]] = []
+    for one in part:
+        cells: list[Cell] = [one.name, one.records, _exact(one.epsilon)]
+        cells += [_exact(one.budget)] * bool(plan.spent) + [f"{one.weight:.4g}"]
+        if one.payment is not None and one.surplus is not None:
+            cells += [money(one.payment), money(one.surplus)]
+        rows.append((*cells, digits(one.without), f"{one.advantage:.2f}"))
+    return Grid(title, tuple(heads), tuple(rows))
+
+
+def fitting(grid: Grid) -> Fits:
+    """A table of text for a terminal of any width, numbers to the right."""
+    made = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), header_style="dim")
+    for place, name in enumerate(grid.columns):
+        made.add_column(Text(name), justify="right" if place else "left", overflow="fold")
+    for row in grid.rows:
+        made.add_row(*(Text(str(cell)) for cell in row))
+    return Fits(made)
+
+
+def alternatives(plan: OwnersPlan) -> Grid:
+    """Relative fitness of what else could be done with the same owners."""
+    n, few = len(plan.owners), len(plan.prefix)
+    everybody = "everybody" if len(plan.coalition) == n else "everybody, those left out at their highest epsilon"
+    whom = ", ".join(plan.prefix[:6]) + f" and {few - 6} more" * (few > 6)
+    rows = (
+        ("this plan", digits(plan.fitness.expected)),
+        (f"{everybody}, with the best weights", digits(plan.weighted)),
+        (f"{everybody}, with equal weights", digits(plan.equal)),
+        (f"the best owners of equal weight: {whom}", digits(plan.prefix_fitness)),
+    )
+    return Grid("Alternatives", ("", "relative fitness"), rows)
+
+
+def curve(plan: OwnersPlan) -> Curve:
+    """The forecast over a factor on all epsilons."""
+    found = scaled(plan)
+    x = tuple(one.factor for one in found)
+    best = Series(
+        "best weights, and 90 of 100 runs",
+        x,
+        tuple(one.fitness.expected for one in found),
+        low=tuple(one.fitness.low for one in found),
+        high=tuple(one.fitness.high for one in found),
+    )
+    same = Series("equal weights, the same owners", x, tuple(one.equal for one in found), "reference")
+    note = "1 is the plan. Epsilons are multiplied for all owners that take part, beyond what they offer."
+    return Curve("Relative fitness", "all epsilons multiplied by", "relative fitness", (best, same), note=note, log="xy")
+
+
+def facts(plan: OwnersPlan) -> tuple[tuple[str, str | int], ...]:
+    """What was agreed, and what the learner pays."""
+    n, values = plan.noise, sorted(plan.epsilons.values())
+    found: list[tuple[str, str | int]] = [("questions", n.horizon), ("noise", f"{n.law}, at the owners")]
+    found += [("delta", f"{n.delta:g}")] * (n.law == "gaussian")
+    found += [("epsilons", f"{values[0]:g} to {values[-1]:g}" if values[0] < values[-1] else f"{values[0]:g}")]
+    found += [("neighbours", n.neighbours), ("records that count", sum(one.records for one in plan.coalition))]
+    if plan.price is not None and plan.payments is not None and plan.value is not None:
+        found += [("price of precision", show(plan.price)), ("payments", money(plan.payments))]
+        found += [("worth to the learner", f"{money(plan.value)} × fitness")]
+    return tuple(found)
+
+
+def beside(plan: OwnersPlan) -> str:
+    """What relative fitness is, and where it comes from."""
+    f = plan.fitness
+    return (
+        f"Relative fitness is the loss above the best possible one, as a part of it: {digits(f.noise)} of it is owners' noise, "
+        f"{digits(f.steps)} is left by {plan.noise.horizon} steps, and {digits(f.sample)} is that records are a sample."
+    )
+
+
+ADVANTAGE = "Advantage: by how much, at most, anybody's guesses whether a record took part are better than a coin's."
+
+
+def incentive(plan: OwnersPlan) -> str:
+    """Why an owner answers as planned."""
+    if plan.price is None or plan.deviation is None:
+        return ""
+    return (
+        f"The learner pays {show(plan.price)} for a unit of precision, n² / (s n + A a). An owner's best answer depends on the "
+        f"price and on no other owner; by another epsilon, or none, nobody gains more than {plan.deviation:.1e}."
+    )
+
+
+def left_out(plan: OwnersPlan, most: int = 12) -> str:
+    """Who does not take part, and why."""
+    out = [one for one in plan.owners if not one.taken]
+    if not out:
+        return "Nobody is left out."
+    told = [f"{one.name} ({one.why})" if one.why else one.name for one in out[:most]]
+    return f"Left out: {', '.join(told)}" + (f" and {len(out) - most:,} more" if len(out) > most else "") + "."
+
+
+def provenance(plan: OwnersPlan) -> str:
+    """Where the numbers are from."""
+    of = f" from a file of digest {plan.digest}" if plan.digest else ""
+    return (
+        f"Made before the first question{of}; the loss is known by {plan.known.source}. Nothing was asked of an owner for it"
+        + (f" but one question of epsilon {plan.spent:g}." if plan.spent else ".")
+    )
+
+
+def _owners(plan: OwnersPlan) -> Html:
+    grid, part = owners_grid(plan), len(plan.coalition)
+    more = f"The {len(grid.rows)} of {part} owners without which most is lost." if len(grid.rows) < part else None
+    notes = [tag("p", words, class_="note") for words in (more, left_out(plan), ADVANTAGE, incentive(plan)) if words]
+    return tag("section", tag("h2", "Owners"), tag("div", table(grid), class_="owners"), *notes)
+
+
+def _section(heading: str, *children: Html | None) -> Html:
+    return tag("section", tag("h2", heading), *children)
+
+
+def _listed(sentences: tuple[str, ...]) -> Html:
+    return tag("ul", *(tag("li", sentence) for sentence in sentences))
+
+
+def _exact(value: float) -> str:
+    """All digits of a number."""
+    return repr(value).removesuffix(".0")

@@ -1,0 +1,225 @@
+"""What an epsilon costs a study in accuracy, before anybody is asked.
+
+    gradient_queries    relative fitness and its interval for one run, by `hedgerow.market.forecast`: every owner answers at the
+                        epsilon; the loss is known from the records that the study holds out, which belong to no owner
+    other programs      the noise that the epsilon takes, where the study has a mechanism and a budget
+
+`n_records`, of all owners in equal parts or of each, is a public constant: no table is counted. Weights are the study's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hedgerow.core.events import Sampling
+from hedgerow.errors import BudgetInvalid
+from hedgerow.learn.queries.answers import Answers
+from hedgerow.learn.queries.keys import loss_of_keys, spec_of_keys, steps_of_keys
+from hedgerow.learn.queries.lengths import answers_for
+from hedgerow.learn.queries.program import divisor
+from hedgerow.market.forecast import Forecast, forecast
+from hedgerow.market.meaning import hundred
+from hedgerow.market.meaning_page import AccuracyCost
+from hedgerow.market.pilot_estimate import PilotEstimate
+from hedgerow.market.posterior import advantage_of
+from hedgerow.privacy.accounting import Adjacency
+from hedgerow.report import Curve, Grid, Series
+from hedgerow.report.numerals import show
+
+from .build import Built, build
+from .catalogue import listing
+from .keys import settings_of
+from .planned import with_noise
+from .quiet import quiet
+from .rehearse import rehearse
+from .study import Study
+
+QUERIES = "gradient_queries"
+LOW, HIGH, POINTS = 0.1, 30.0, 13
+"""The figure goes from the one epsilon to the other, and further where one that is asked about lies beyond."""
+
+
+def accuracy_cost(
+    study: Study, epsilons: Sequence[float], delta: float, adjacency: Adjacency, *, data_dir: str | Path | None = None
+) -> AccuracyCost:
+    """Say what each epsilon costs a study, or that nobody can say.
+
+    Parameters
+    ----------
+    study : Study
+    epsilons : sequence of float
+        Of everything that the study releases.
+    delta : float
+        Where it is 0 and noise is Gaussian, the study's own delta holds.
+    adjacency : {"add-remove", "replace-one"}
+        For whom the epsilons hold, whatever the study's key `neighbours` says.
+    data_dir : path, optional
+        Of data sets; the records of the server are read, and those of no party.
+    """
+    if study.comparison is not None:
+        return AccuracyCost(f"{study.name} compares several runs; a forecast is of one of them.")
+    private = [epsilon for epsilon in epsilons if epsilon > 0]
+    if study.program.name == QUERIES and private:
+        with quiet():
+            return _of_queries(build(study, data_dir=data_dir), private, delta, adjacency)
+    return _of_noise(study, private, delta, data_dir)
+
+
+def agreed(study: Study) -> tuple[tuple[float, ...], float, Adjacency]:
+    """Epsilons, delta and neighbours that a study itself names: of its budget, or of its owners."""
+    if study.comparison is None and study.program.name == QUERIES:
+        settings = settings_of(listing(QUERIES), study.program.model_extra or {})
+        if settings["epsilons"]:
+            delta = settings["delta"] if settings["noise"] == "gaussian" else 0.0
+            return tuple(sorted(set(settings["epsilons"].values()))), delta, settings["neighbours"]
+    if study.budget is not None:
+        return (study.budget.epsilon,), study.budget.delta, study.budget.adjacency
+    return (), 0.0, "add-remove"
+
+
+def _of_queries(built: Built, epsilons: Sequence[float], delta: float, adjacency: Adjacency) -> AccuracyCost:
+    if built.test is None or not len(built.test):
+        return AccuracyCost(
+            "No forecast: nothing is known of the loss. With evaluation.holdout the server has records that belong to no owner."
+        )
+    estimate, names = _estimate(built), built.federation.names
+    law, agreed_on = built.settings["noise"], built.settings["epsilons"]
+    delta = (delta or built.settings["delta"]) if law == "gaussian" else 0.0
+
+    @cache
+    def answers_at(epsilon: float) -> Answers:
+        return _answers(built, dict.fromkeys(names, epsilon), delta, adjacency)
+
+    plans = {f"{epsilon:g}": answers_at(epsilon) for epsilon in epsilons}
+    if len(set(agreed_on.values())) > 1:
+        plans["as agreed"] = _answers(built, agreed_on, delta, adjacency)
+    found = {told: _forecast(built, estimate, answers) for told, answers in plans.items()}
+    guessed = {told: _guessed(answers, adjacency) for told, answers in plans.items()}
+    first, name = next(iter(found.values())), built.study.name
+    unseen = f"{first.assumptions[0].capitalize()}."
+    sentence = (
+        f"What {name} loses at epsilon {epsilons[0]:g}: {first.sentence} {unseen}"
+        if len(found) == 1
+        else f"The forecasts of {name} know the loss from {first.source}. {unseen}"
+    )
+
+    def at(epsilon: float) -> Forecast:
+        return _forecast(built, estimate, answers_at(epsilon))
+
+    return AccuracyCost(sentence, (_grid(name, found, guessed, law, delta, adjacency),), (_curve(name, at, epsilons),))
+
+
+def _grid(
+    name: str, found: Mapping[str, Forecast], guessed: Mapping[str, str], law: str, delta: float, adjacency: Adjacency
+) -> Grid:
+    first = next(iter(found.values()))
+    rows = tuple(
+        (told + ", saturated" * one.saturated, *map(_short, _numbers(one)), guessed[told]) for told, one in found.items()
+    )
+    plain = (first.bias + first.sampling) / first.least
+    at = f" and delta {delta:g}" if delta else ""
+    note = (
+        f"Relative fitness: the loss over the least one, less 1. Without noise it is {plain:.3g}, with coefficients of zero "
+        f"{first.ceiling:.3g}. Every owner answers at the epsilon{at} with {law} noise of its own; {adjacency} neighbours; "
+        f"known from {first.source}. Guessed: of 100 people of whom half took part, by the best attack on this very noise."
+    )
+    columns = ("epsilon", "relative fitness", "5 % of runs below", "5 % of runs above", "due to noise", "guessed of 100")
+    return Grid(f"What {name} loses", columns, rows, note)
+
+
+def _numbers(one: Forecast) -> tuple[float, ...]:
+    return one.relative_fitness, one.low, one.high, one.noise / one.least
+
+
+def _short(value: float) -> str:
+    return show(float(f"{value:.3g}"))
+
+
+def _estimate(built: Built) -> PilotEstimate:
+    """The neighbourhood of the loss, from the server's records."""
+    assert built.test is not None
+    table, settings = built.complete(built.test), built.settings
+    spec, loss = spec_of_keys(built.schema, settings), loss_of_keys(built.schema, settings)
+    x, y = spec.rows(table.columns), spec.targets(table.columns)
+    whole = np.isfinite(x).all(axis=1) & np.isfinite(y)
+    n = f"{int(whole.sum()):,}".replace(",", " ")
+    return PilotEstimate.of_records(loss, x[whole], y[whole], settings["box"], f"{n} records of the server")
+
+
+def _answers(built: Built, epsilons: Mapping[str, float], delta: float, adjacency: Adjacency) -> Answers:
+    schema, settings = built.schema, built.settings
+    loss, spec = loss_of_keys(schema, settings), spec_of_keys(schema, settings)
+    weights = {name: weight for name, weight in settings["weights"].items() if name in epsilons}
+    how: dict[str, Any] = {"law": settings["noise"], "neighbours": adjacency, "delta": delta, "weights": weights}
+    return answers_for(schema, epsilons, settings["rounds"], loss, spec, settings["box"], **how)
+
+
+def _forecast(built: Built, estimate: PilotEstimate, answers: Answers) -> Forecast:
+    settings, names = built.settings, [name for name, _ in answers.epsilons]
+    given = settings["n_records"]
+    records = [given[name] for name in names] if isinstance(given, Mapping) else [given / len(names)] * len(names)
+    divisor(given, names, answers)
+    return forecast(estimate, steps_of_keys(built.schema, settings), settings["rounds"], answers, records)
+
+
+def _guessed(answers: Answers, adjacency: Adjacency) -> str:
+    """Of 100 people of whom half took part, so many are guessed rightly by the best attack on the most open owner's noise."""
+    asked = Counter({(Sampling(), (answers.event(),)): answers.horizon})
+    return hundred(advantage_of(asked, adjacency))
+
+
+def _curve(name: str, at: Callable[[float], Forecast], epsilons: Sequence[float]) -> Curve:
+    grid = np.geomspace(min(LOW, *epsilons), max(HIGH, *epsilons), POINTS)
+    xs = tuple(sorted({float(f"{x:.6g}") for x in grid} | set(epsilons)))
+    found = [at(x) for x in xs]
+    low, high = tuple(one.low for one in found), tuple(one.high for one in found)
+    first = found[0]
+    series = (
+        Series("forecast", xs, tuple(one.relative_fitness for one in found), low=low, high=high),
+        Series("without noise", xs[:1], ((first.bias + first.sampling) / first.least,), "reference"),
+        Series("coefficients of zero", xs[:1], (first.ceiling,), "reference"),
+    )
+    note = "The band holds 90 of 100 runs. Above coefficients of zero nothing is learned: the box decides where a run ends."
+    return Curve(f"What {name} loses", "epsilon of every owner", "relative fitness", series, note=note, log="xy")
+
+
+def _of_noise(study: Study, epsilons: Sequence[float], delta: float, data_dir: str | Path | None) -> AccuracyCost:
+    """The noise multiplier that each epsilon takes, where the study leaves it to its budget."""
+    none = f"No forecast of accuracy exists for the program {study.program.name}."
+    mechanism, budget = study.protection.mechanism, study.budget
+    if mechanism is None or budget is None or not epsilons:
+        return AccuracyCost(none)
+    open_ = study.protection.model_copy(update={"mechanism": mechanism.model_copy(update={"noise_multiplier": None})})
+    rows = []
+    for epsilon in epsilons:
+        limit = {"epsilon": epsilon} | ({"delta": delta} if delta else {})
+        changed = study.model_copy(update={"budget": budget.model_copy(update=limit), "protection": open_})
+        rows.append((f"{epsilon:g}", *_planned(changed, data_dir)))
+    told = delta or budget.delta
+    grid = Grid(
+        f"The noise that it takes in {study.name}",
+        ("epsilon", "noise multiplier", "guessed of 100"),
+        tuple(rows),
+        f"Noise of each sum over its bound, where everything that the study releases has this epsilon at delta {told:g} per "
+        f"{budget.unit}; by its rehearsal. Guessed: of 100 of whom half took part, by the best attack on this very noise.",
+    )
+    return AccuracyCost(f"{none} Its noise is in the table.", (grid,))
+
+
+def _planned(study: Study, data_dir: str | Path | None) -> tuple[float | None, str | None]:
+    """The noise multiplier with which a study keeps its budget, and what an attack on its releases guesses of 100."""
+    assert study.budget is not None
+    try:
+        with quiet():
+            planned = with_noise(study, lambda one: build(one, data_dir=data_dir), data_dir)
+    except BudgetInvalid:  # no noise is enough
+        return None, None
+    charges = rehearse(planned, data_dir=data_dir).ledger.charges(study.budget.unit)
+    z = planned.protection.mechanism.noise_multiplier if planned.protection.mechanism else None
+    return (None if z is None else float(f"{z:.4g}")), hundred(advantage_of(charges, study.budget.adjacency))

@@ -1,0 +1,118 @@
+"""The question that a plan's knowledge comes from: second moments at a small epsilon, asked once of the study's owners.
+
+    run folder is empty     `pilot_moments` is run with the study's data, inputs and ledger, every owner adding its own noise
+    it holds a run          what that released is read again; nobody is asked, and nothing is charged
+
+The folder may be that of a run at stations, which was submitted by itself (`question_study`). Its epsilon is charged to the
+ledger that the study's [budget] shares, and owners' budgets in the plan cover both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hedgerow.errors import StudyInvalid
+from hedgerow.market.known_loss import KnownLoss
+from hedgerow.market.second_moments import PilotState, estimate_of
+from hedgerow.store import read_arrays
+from hedgerow.store.checkpoint import join
+
+from .catalogue import listing
+from .keys import keys_of
+from .owners_file import OwnersFile
+from .planning import QueriesAsked
+from .runner import run
+from .study import Study, load, parse
+
+QUESTION = "pilot_moments"
+CHECKPOINT = "checkpoint.safetensors"
+
+
+def ask_once(
+    file: OwnersFile, asked: QueriesAsked, folder: str | Path, data_dir: str | Path | None = None
+) -> tuple[KnownLoss, bool]:
+    """What the question releases, and whether it was asked now.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Of the run, which is made where it is missing.
+
+    Raises
+    ------
+    StudyInvalid (HR-101)
+        The study has no ledger that it shares; or the folder holds another question than the file's.
+    BudgetExhausted (HR-213)
+        The ledger has no room for it.
+    """
+    folder, n = Path(folder), sum(one.records for one in file.owners.values())
+    question = question_study(file, asked)
+    now = not (folder / CHECKPOINT).exists()
+    if now:
+        state = run(question, folder, data_dir=data_dir, command="hedgerow plan").run.state
+    else:
+        _same(load(folder / "study.toml"), question, folder)
+        state = released(folder)
+    pilot = file.pilot
+    source = f"second moments of the owners' records at epsilon {pilot.epsilon:g}, delta {pilot.delta:g}"
+    estimate = estimate_of(state, asked.loss, asked.spec, n, asked.steps.box, source)
+    return KnownLoss.of(estimate, asked.steps, asked.noise.horizon, quadratic=asked.loss.kind == "squared"), now
+
+
+def question_study(file: OwnersFile, asked: QueriesAsked) -> Study:
+    """The study that asks the question: data, parties, inputs and budget are those of the plan's study."""
+    study = asked.study
+    assert study is not None
+    if study.budget is None or study.budget.ledger is None or study.budget.unit != "record":
+        raise StudyInvalid(
+            "pilot.epsilon is charged to a ledger that both studies share, and the study names none.",
+            remedy='Give the study [budget] epsilon, delta, unit = "record" and ledger = "owners.sqlite".',
+        )
+    keys = keys_of(listing(QUESTION)).model_fields
+    given = {key: value for key, value in (study.program.model_extra or {}).items() if key in keys}
+    program = {
+        **given,
+        "name": QUESTION,
+        "epsilon": file.pilot.epsilon,
+        "delta": file.pilot.delta,
+        "noise_at": "party",
+        "n_records": sum(one.records for one in file.owners.values()),
+    }
+    plain = study.model_dump(mode="json", exclude={"program", "party_budgets", "forecast", "evaluation", "quick", "comparison"})
+    evaluation = {"on": "none", "holdout": study.evaluation.holdout}
+    kept = {key: value for key, value in plain.items() if value is not None}
+    return parse(kept | {"name": f"{study.name}-pilot", "program": program, "evaluation": evaluation, "baselines": False})
+
+
+def released(folder: Path) -> PilotState:
+    """What a run of the question released.
+
+    Raises
+    ------
+    StudyInvalid (HR-101)
+        The folder holds a run of another program.
+    """
+    arrays, about = read_arrays(folder / CHECKPOINT)
+    if about.get("state") != PilotState.__name__:
+        raise StudyInvalid(f"{folder} holds no run of {QUESTION}.", remedy="Name another folder: [pilot] run = ...")
+    own = {key: value for key, value in arrays.items() if "/" not in key}
+    state: PilotState = join(PilotState, own, about["plain"])
+    return state
+
+
+def _same(before: Study, now: Study, folder: Path) -> None:
+    """Refuse a run whose question was another one."""
+    one, other = (_settings(study) for study in (before, now))
+    found = [key for key in dict.fromkeys([*one, *other]) if one.get(key) != other.get(key)]
+    if found:
+        said = ", ".join(f"{key} ({one.get(key)!r}, now {other.get(key)!r})" for key in found[:3])
+        raise StudyInvalid(
+            f"the run in {folder} asked another question: {said}.",
+            remedy="A further question costs epsilon again: name an empty folder by [pilot] run, or keep to the first.",
+        )
+
+
+def _settings(study: Study) -> Mapping[str, Any]:
+    return {"name": study.program.name} | (study.program.model_extra or {})

@@ -1,0 +1,167 @@
+"""What follows from a plan, as files: the sections of a study, a whole study, and each owner's guard, all with the same digits.
+
+study    [program] epsilons, weights, noise, delta, neighbours     what owners' answers are noised with
+         [party_budgets] owner = { epsilon, delta }                 what each owner may lose by the whole study
+         [forecast] measure, expected, low, high, source            what the report is compared with
+guard    OWNER.toml: [guard] programs, require, budget              the same number, at the owner's own station
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hedgerow.errors import CannotWrite, StudyInvalid
+from hedgerow.market.owners_plan import OwnersPlan
+
+from .study import bundled, parse
+from .toml import read_toml, to_toml, toml_line
+
+PROGRAM = "gradient_queries"
+
+
+def sections(plan: OwnersPlan) -> dict[str, Any]:
+    """What a plan adds to a study, as nested mappings."""
+    noise, gaussian = plan.noise, plan.noise.law == "gaussian"
+    program: dict[str, Any] = {"rounds": noise.horizon, "noise": noise.law, "neighbours": noise.neighbours}
+    program |= {"delta": noise.delta} if gaussian else {}
+    program |= {"epsilons": plan.epsilons, "weights": plan.weights, "n_records": plan.records}
+    out = [one.name for one in plan.owners if not one.taken]
+    program |= {"left_out": out} if out else {}
+    f = plan.own
+    forecast = {"measure": MEASURE, "expected": _told(f.expected), "low": _told(f.low), "high": _told(f.high)}
+    budgets = {name: budget_of(plan, name) for name in plan.budgets}
+    return {"program": program, "party_budgets": budgets, "forecast": forecast | {"source": source_of(plan)}}
+
+
+def budget_of(plan: OwnersPlan, owner: str) -> dict[str, Any]:
+    """What an owner may lose by everything, as the ledger counts it: for a record that is there or not.
+
+    Epsilons for a record that becomes another are halved: the same noise moves half as far.
+    """
+    epsilon = plan.budgets[owner] / (2 if plan.noise.neighbours == "replace-one" else 1)
+    if plan.noise.law == "gaussian":
+        return {"epsilon": epsilon, "delta": plan.noise.delta}
+    return {"epsilon": epsilon, "delta": LEAST_DELTA, "accountant": "basic"}
+
+
+MEASURE = "relative fitness"
+LEAST_DELTA = 1e-9
+"""Of budgets where noise is Laplace's, which needs none."""
+
+
+def source_of(plan: OwnersPlan) -> str:
+    """Where a plan's numbers come from, in a sentence."""
+    of = f"the plan of owners {plan.digest}" if plan.digest else "a plan of owners"
+    return f"On the owners' own records, by {of}; the loss is known by {plan.known.source}."
+
+
+def snippet(plan: OwnersPlan) -> str:
+    """The sections as a person copies them into a study: one line for each key."""
+    found = sections(plan)
+    program = {
+        key: found["program"][key]
+        for key in ("epsilons", "weights", "n_records", "left_out", "noise", "delta", "neighbours")
+        if key in found["program"]
+    }
+    return _in_lines(found | {"program": program})
+
+
+def study_text(plan: OwnersPlan, base: str | Path, folder: str | Path, made_from: str = "") -> str:
+    """A whole study: the base with the plan's sections, its paths taken from `folder`.
+
+    Parameters
+    ----------
+    base : str or Path
+        A bundled study by name, or a file.
+    folder : str or Path
+        Where the study will lie.
+    made_from : str
+        Name of the file of owners, for the comment on top.
+
+    Raises
+    ------
+    StudyInvalid (HR-101)
+        The study would not be lawful.
+    """
+    path = bundled().get(str(base)) or Path(base)
+    found = read_toml(path.read_bytes(), str(path))
+    for section, values in sections(plan).items():
+        found[section] = {**found.get(section, {}), **values} if section == "program" else values
+    parse({"name": path.stem} | found)
+    _moved(found, path.parent, Path(folder))
+    ours = {name: found.pop(name) for name in sections(plan)}
+    top = f"# Made by `hedgerow plan {made_from or 'owners.toml'}`" + (f", digest {plan.digest}" if plan.digest else "") + "."
+    warned = "# Epsilons, weights, budgets and forecast are the plan's: plan anew rather than edit them."
+    return f"{top}\n{warned}\n\n{to_toml(found).lstrip()}\n\n{_in_lines(ours)}\n"
+
+
+def guard_text(plan: OwnersPlan, owner: str) -> str:
+    """The [guard] of an owner's station: this program alone, with noise of its own, and the budget of the plan.
+
+    Raises
+    ------
+    StudyInvalid (HR-101)
+        The owner takes no part.
+    """
+    budgets = sections(plan)["party_budgets"]
+    if owner not in budgets:
+        raise StudyInvalid(f"{owner!r} takes no part in the plan.", remedy=f"Owners that do: {', '.join(budgets)}.")
+    programs = [{"name": name} for name in ([PROGRAM] if not plan.spent else [PILOT, PROGRAM])]
+    budget = {**budgets[owner], "unit": "record", "trust": "nobody"}
+    guard = {"programs": programs, "require": {"noise": "party"}, "budget": budget}
+    of = f"the plan of owners {plan.digest}" if plan.digest else "a plan of owners"
+    top = f"# For the station of {owner}, by {of}.\n"
+    return f"{top}\n{_in_lines({'guard': guard})}\n"
+
+
+PILOT = "pilot_moments"
+"""The question that a plan's knowledge may come from."""
+
+
+def write_study(plan: OwnersPlan, base: str | Path, path: str | Path, made_from: str = "") -> None:
+    """Write the study of a plan."""
+    _write(Path(path), study_text(plan, base, Path(path).parent, made_from))
+
+
+def write_guards(plan: OwnersPlan, folder: str | Path) -> list[Path]:
+    """Write a guard for each owner that takes part: OWNER.toml in a folder."""
+    paths = []
+    for owner in plan.epsilons:
+        if not owner.replace(" ", "").replace("-", "").replace("_", "").isalnum():
+            raise CannotWrite(
+                f"the owner {owner!r} is no name of a file.", remedy="Use letters, digits, spaces, - and _.", asked=False
+            )
+        paths.append(Path(folder) / f"{owner}.toml")
+        _write(paths[-1], guard_text(plan, owner))
+    return paths
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CannotWrite(f"{path}: {error.strerror}.", remedy="Name a place that you may write to.", asked=False) from error
+
+
+def _moved(found: dict[str, Any], base: Path, folder: Path) -> None:
+    """Paths that were relative to one folder, relative to another."""
+    data, budget = found.get("data", {}), found.get("budget", {})
+    for section, keys in ((data, ("path",)), (budget, ("ledger",)), (data.get("parties", {}), tuple(data.get("parties", {})))):
+        for key in keys:
+            if isinstance(section.get(key), str) and not Path(section[key]).is_absolute():
+                section[key] = Path(os.path.relpath(base / section[key], folder)).as_posix()
+
+
+def _in_lines(found: Mapping[str, Any]) -> str:
+    """Sections with a line for each of their keys."""
+    return "\n\n".join(
+        "\n".join([f"[{name}]", *(toml_line(key, value) for key, value in values.items())]) for name, values in found.items()
+    )
+
+
+def _told(value: float) -> float:
+    return float(f"{value:.4g}")
