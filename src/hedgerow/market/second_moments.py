@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -46,7 +46,7 @@ from hedgerow.report import Outcome
 from hedgerow.report.numerals import show
 from hedgerow.stats.private.second_moments import MomentParts, unit_moments
 
-from .pilot_estimate import PilotEstimate
+from .pilot_estimate import FOLDS, PilotEstimate
 
 FLOOR = 1e-3
 """Eigenvalues of M, and f*, are not taken for smaller: noise can push them below zero. As in the prototype, seen on lending."""
@@ -196,7 +196,28 @@ def estimate_of(
         Of all parties, a constant in public.
     box : float
         That of the steps.
+
+    Returns
+    -------
+    PilotEstimate
+        With replicas that have the noise of the question once more, drawn from numbers that are always the same.
     """
+    found = _estimate(state, loss, spec, n_records, box, source)
+    if not state.noise:
+        return found
+    rng, level = np.random.default_rng(0), state.noise * parts_of(loss, spec).score
+    again = []
+    for _ in range(FOLDS):
+        drawn = rng.normal(0, level, state.gram.shape)
+        gram = state.gram + (drawn + drawn.T) / 2 * state.gram.any()
+        score = state.score + rng.normal(0, state.noise, spec.size)
+        square = state.square + rng.normal(0, level) * bool(state.square)
+        once_more = replace(state, gram=gram, score=score, square=square)
+        again.append(_estimate(once_more, loss, spec, n_records, box, source))
+    return replace(found, replicas=tuple(again), doubt=1.0)
+
+
+def _estimate(state: PilotState, loss: QueryLoss, spec: Inputs, n_records: int, box: float, source: str) -> PilotEstimate:
     d, s = spec.size, state.score / n_records
     if loss.kind == "hinge":
         matrix, bent, b, at_zero = np.zeros((d, d)), loss.ridge * np.eye(d), s, 1.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,10 +38,12 @@ def outcome(federation: Federation, settings: Mapping[str, Any], state: Forecast
     loss, spec, box = loss_of_keys(federation.schema, settings), spec_of_keys(federation.schema, settings), settings["box"]
     trials = trials_of(settings["noises"], settings["epsilons"], settings["shares"], settings["horizons"])
     parts = {share: pooled(records, spec, share) for share in settings["shares"]}
-    best = {share: optimum(loss, *rows, box) for share, rows in parts.items()}
+    announced = {share: share * settings["n_records"] / rows[2].sum() for share, rows in parts.items()}
+    asked = {share: replace(loss, ridge=loss.ridge * announced[share]) for share in parts}  # beside sums over announced records
+    best = {share: optimum(asked[share], *rows, box) for share, rows in parts.items()}
 
     def fitness(theta: Array, share: float) -> Array:
-        return relative_fitness(loss, theta, best[share], *parts[share])
+        return relative_fitness(asked[share], theta, best[share], *parts[share])
 
     if not state.known:
         return Outcome(text={"Forecasts": "None: neither moments nor records of the server were known."})
