@@ -133,7 +133,7 @@ def test_noise_that_the_box_stops_is_said_and_the_forecast_is_then_too_high():
 
 def test_the_share_that_leaves_the_box_is_that_of_the_recursion():
     """Without a box 2 000 runs leave it as often as is told, but for what an iterate does after it would have been stopped."""
-    variance, box = 0.02, 0.9
+    variance, box = 0.2, 0.8
     theta, outside = np.zeros((2000, 3)), []
     for k in range(1, T + 1):
         gradient = (theta - ESTIMATE.best) @ H + RNG.normal(0, variance**0.5, theta.shape)
