@@ -9,6 +9,7 @@ from hedgerow.lazy import lazily
 if TYPE_CHECKING:
     from .asynchronous import AsynchronousForecast, asynchronous
     from .coalitions import Prefix, best_prefix, best_weights, equal_excess, excess, precisions, weighted_excess
+    from .delta_method import ExpectedErrors, errors_from_moments, errors_of_last_step, errors_of_means
     from .forecast import Forecast, channel_variance, forecast
     from .insurance import FeasibleEpsilons, compensation, feasible_epsilons
     from .known_loss import KnownLoss
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AsynchronousForecast",
     "CoalitionWorth",
+    "ExpectedErrors",
     "FeasibleEpsilons",
     "Forecast",
     "KnownLoss",
@@ -64,6 +66,9 @@ __all__ = [
     "database_leakage",
     "epsilon_for_posterior",
     "equal_excess",
+    "errors_from_moments",
+    "errors_of_last_step",
+    "errors_of_means",
     "estimate_of",
     "excess",
     "feasible_epsilons",
