@@ -7,6 +7,7 @@ import pytest
 
 from hedgerow.market.forecast import forecast
 from hedgerow.market.owner_noise import mean_variance
+from hedgerow.market.posterior import advantage
 from hedgerow.study import load, parse
 from hedgerow.study.accuracy import accuracy_cost, agreed
 
@@ -64,7 +65,7 @@ def numbers(grid):
 
 
 def test_forecasts_of_queries_fall_with_epsilon():
-    cost = accuracy_cost(queries(), [0.5, 5.0, 50.0], 0.0, "add-remove")
+    cost = accuracy_cost(queries(noise='noise = "gaussian"'), [0.5, 5.0, 50.0], 1e-6, "add-remove")
     (grid,), (curve,) = cost.grids, cost.curves
     band = curve.series[0]
     assert [row[0] for row in grid.rows][1:] == ["5", "50"]
@@ -72,6 +73,9 @@ def test_forecasts_of_queries_fall_with_epsilon():
     assert all(low < y < high for low, y, high in zip(band.low, band.y, band.high, strict=True))
     assert "171 records of the server" in cost.sentence
     assert "Heterogeneity of owners is not seen" in cost.sentence
+    guessed = [float(row[-1]) for row in grid.rows]
+    assert 50 < guessed[0] < guessed[1] < guessed[2] <= 100
+    assert guessed[1] < 50 * (1 + advantage(5.0)) - 15  # Gaussian noise tells less than its epsilon allows
     assert numbers(grid)["50"][0] == pytest.approx(band.y[band.x.index(50.0)], rel=5e-3)
 
 
@@ -119,8 +123,9 @@ def test_other_programs_have_their_noise_and_no_forecast():
     cost = accuracy_cost(study, [1.0, 4.0], 0.0, "add-remove")
     assert cost.sentence.startswith("No forecast of accuracy exists for the program logistic_regression.")
     (grid,) = cost.grids
-    (_, strict), (_, loose) = grid.rows
+    (_, strict, little), (_, loose, more) = grid.rows
     assert strict > 3 * loose > 0
+    assert 50 < float(little) < float(more) < 50 * (1 + advantage(4.0, 1e-5))
     assert study.protection.mechanism.noise_multiplier == 2.0
 
 
@@ -129,3 +134,15 @@ def test_comparisons_and_studies_without_noise_say_so():
     cost = accuracy_cost(load("breast-cancer-glm"), [1.0], 0.0, "add-remove")
     assert cost.sentence == "No forecast of accuracy exists for the program logistic_regression."
     assert agreed(load("breast-cancer-glm")) == ((), 0.0, "add-remove")
+
+
+def test_weights_and_records_of_owners_are_those_of_the_study():
+    text = QUERIES.format(second="1.0", noise='weights = { "party 2" = 0.1 }', holdout="0.3")
+    found = tomllib.loads(text.replace("n_records = 400", 'n_records = { "party 1" = 390, "party 2" = 10 }'))
+    equal = tomllib.loads(
+        text.replace("n_records = 400", 'n_records = { "party 1" = 390, "party 2" = 10 }').replace("= 0.1", "= 1.0")
+    )
+    weighted, plain = (
+        accuracy_cost(parse({"name": "tumours"} | one), [1.0], 0.0, "add-remove").curves[0].series[0] for one in (found, equal)
+    )
+    assert weighted.y[0] < 0.6 * plain.y[0]  # a small owner's noise counts for less

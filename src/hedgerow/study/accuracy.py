@@ -4,11 +4,12 @@
                         epsilon; the loss is known from the records that the study holds out, which belong to no owner
     other programs      the noise that the epsilon takes, where the study has a mechanism and a budget
 
-Owners are taken to hold equal parts of `n_records`, a public constant: no table is counted.
+`n_records`, of all owners in equal parts or of each, is a public constant: no table is counted. Weights are the study's.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -16,12 +17,17 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.core.events import Sampling
 from hedgerow.errors import BudgetInvalid
+from hedgerow.learn.queries.answers import Answers
 from hedgerow.learn.queries.keys import loss_of_keys, spec_of_keys, steps_of_keys
 from hedgerow.learn.queries.lengths import answers_for
+from hedgerow.learn.queries.program import divisor
 from hedgerow.market.forecast import Forecast, forecast
+from hedgerow.market.meaning import hundred
 from hedgerow.market.meaning_page import AccuracyCost
 from hedgerow.market.pilot_estimate import PilotEstimate
+from hedgerow.market.posterior import advantage_of
 from hedgerow.privacy.accounting import Adjacency
 from hedgerow.report import Curve, Grid, Series
 from hedgerow.report.numerals import show
@@ -31,6 +37,7 @@ from .catalogue import listing
 from .keys import settings_of
 from .planned import with_noise
 from .quiet import quiet
+from .rehearse import rehearse
 from .study import Study
 
 QUERIES = "gradient_queries"
@@ -86,12 +93,14 @@ def _of_queries(built: Built, epsilons: Sequence[float], delta: float, adjacency
     delta = (delta or built.settings["delta"]) if law == "gaussian" else 0.0
 
     @cache
-    def forecast_at(epsilon: float) -> Forecast:
-        return _forecast(built, estimate, dict.fromkeys(names, epsilon), delta, adjacency)
+    def answers_at(epsilon: float) -> Answers:
+        return _answers(built, dict.fromkeys(names, epsilon), delta, adjacency)
 
-    found = {f"{epsilon:g}": forecast_at(epsilon) for epsilon in epsilons}
+    plans = {f"{epsilon:g}": answers_at(epsilon) for epsilon in epsilons}
     if len(set(agreed_on.values())) > 1:
-        found["as agreed"] = _forecast(built, estimate, agreed_on, delta, adjacency)
+        plans["as agreed"] = _answers(built, agreed_on, delta, adjacency)
+    found = {told: _forecast(built, estimate, answers) for told, answers in plans.items()}
+    guessed = {told: _guessed(answers, adjacency) for told, answers in plans.items()}
     first, name = next(iter(found.values())), built.study.name
     unseen = f"{first.assumptions[0].capitalize()}."
     sentence = (
@@ -99,20 +108,28 @@ def _of_queries(built: Built, epsilons: Sequence[float], delta: float, adjacency
         if len(found) == 1
         else f"The forecasts of {name} know the loss from {first.source}. {unseen}"
     )
-    return AccuracyCost(sentence, (_grid(name, found, law, delta, adjacency),), (_curve(name, forecast_at, epsilons),))
+
+    def at(epsilon: float) -> Forecast:
+        return _forecast(built, estimate, answers_at(epsilon))
+
+    return AccuracyCost(sentence, (_grid(name, found, guessed, law, delta, adjacency),), (_curve(name, at, epsilons),))
 
 
-def _grid(name: str, found: Mapping[str, Forecast], law: str, delta: float, adjacency: Adjacency) -> Grid:
+def _grid(
+    name: str, found: Mapping[str, Forecast], guessed: Mapping[str, str], law: str, delta: float, adjacency: Adjacency
+) -> Grid:
     first = next(iter(found.values()))
-    rows = tuple((told + ", saturated" * one.saturated, *map(_short, _numbers(one))) for told, one in found.items())
+    rows = tuple(
+        (told + ", saturated" * one.saturated, *map(_short, _numbers(one)), guessed[told]) for told, one in found.items()
+    )
     plain = (first.bias + first.sampling) / first.least
     at = f" and delta {delta:g}" if delta else ""
     note = (
         f"Relative fitness: the loss over the least one, less 1. Without noise it is {plain:.3g}, with coefficients of zero "
         f"{first.ceiling:.3g}. Every owner answers at the epsilon{at} with {law} noise of its own; {adjacency} neighbours; "
-        f"known from {first.source}."
+        f"known from {first.source}. Guessed: of 100 people of whom half took part, by the best attack on this very noise."
     )
-    columns = ("epsilon", "relative fitness", "5 % of runs below", "5 % of runs above", "due to noise")
+    columns = ("epsilon", "relative fitness", "5 % of runs below", "5 % of runs above", "due to noise", "guessed of 100")
     return Grid(f"What {name} loses", columns, rows, note)
 
 
@@ -135,21 +152,32 @@ def _estimate(built: Built) -> PilotEstimate:
     return PilotEstimate.of_records(loss, x[whole], y[whole], settings["box"], f"{n} records of the server")
 
 
-def _forecast(
-    built: Built, estimate: PilotEstimate, epsilons: Mapping[str, float], delta: float, adjacency: Adjacency
-) -> Forecast:
+def _answers(built: Built, epsilons: Mapping[str, float], delta: float, adjacency: Adjacency) -> Answers:
     schema, settings = built.schema, built.settings
-    loss, spec, steps = loss_of_keys(schema, settings), spec_of_keys(schema, settings), steps_of_keys(schema, settings)
-    how: dict[str, Any] = {"law": settings["noise"], "neighbours": adjacency, "delta": delta}
-    answers = answers_for(schema, epsilons, settings["rounds"], loss, spec, steps.box, **how)
-    records = np.full(len(epsilons), settings["n_records"] / len(epsilons))
-    return forecast(estimate, steps, settings["rounds"], answers, records)
+    loss, spec = loss_of_keys(schema, settings), spec_of_keys(schema, settings)
+    weights = {name: weight for name, weight in settings["weights"].items() if name in epsilons}
+    how: dict[str, Any] = {"law": settings["noise"], "neighbours": adjacency, "delta": delta, "weights": weights}
+    return answers_for(schema, epsilons, settings["rounds"], loss, spec, settings["box"], **how)
 
 
-def _curve(name: str, forecast_at: Callable[[float], Forecast], epsilons: Sequence[float]) -> Curve:
+def _forecast(built: Built, estimate: PilotEstimate, answers: Answers) -> Forecast:
+    settings, names = built.settings, [name for name, _ in answers.epsilons]
+    given = settings["n_records"]
+    records = [given[name] for name in names] if isinstance(given, Mapping) else [given / len(names)] * len(names)
+    divisor(given, names, answers)
+    return forecast(estimate, steps_of_keys(built.schema, settings), settings["rounds"], answers, records)
+
+
+def _guessed(answers: Answers, adjacency: Adjacency) -> str:
+    """Of 100 people of whom half took part, so many are guessed rightly by the best attack on the most open owner's noise."""
+    asked = Counter({(Sampling(), (answers.event(),)): answers.horizon})
+    return hundred(advantage_of(asked, adjacency))
+
+
+def _curve(name: str, at: Callable[[float], Forecast], epsilons: Sequence[float]) -> Curve:
     grid = np.geomspace(min(LOW, *epsilons), max(HIGH, *epsilons), POINTS)
     xs = tuple(sorted({float(f"{x:.6g}") for x in grid} | set(epsilons)))
-    found = [forecast_at(x) for x in xs]
+    found = [at(x) for x in xs]
     low, high = tuple(one.low for one in found), tuple(one.high for one in found)
     first = found[0]
     series = (
@@ -172,19 +200,26 @@ def _of_noise(study: Study, epsilons: Sequence[float], delta: float, data_dir: s
     for epsilon in epsilons:
         limit = {"epsilon": epsilon} | ({"delta": delta} if delta else {})
         changed = study.model_copy(update={"budget": budget.model_copy(update=limit), "protection": open_})
-        try:
-            with quiet():
-                planned = with_noise(changed, lambda one: build(one, data_dir=data_dir), data_dir)
-            z = planned.protection.mechanism.noise_multiplier if planned.protection.mechanism else None
-        except BudgetInvalid:  # no noise is enough
-            z = None
-        rows.append((f"{epsilon:g}", None if z is None else float(f"{z:.4g}")))
+        rows.append((f"{epsilon:g}", *_planned(changed, data_dir)))
     told = delta or budget.delta
     grid = Grid(
         f"The noise that it takes in {study.name}",
-        ("epsilon", "noise multiplier"),
+        ("epsilon", "noise multiplier", "guessed of 100"),
         tuple(rows),
         f"Noise of each sum over its bound, where everything that the study releases has this epsilon at delta {told:g} per "
-        f"{budget.unit}; by its rehearsal.",
+        f"{budget.unit}; by its rehearsal. Guessed: of 100 of whom half took part, by the best attack on this very noise.",
     )
     return AccuracyCost(f"{none} Its noise is in the table.", (grid,))
+
+
+def _planned(study: Study, data_dir: str | Path | None) -> tuple[float | None, str | None]:
+    """The noise multiplier with which a study keeps its budget, and what an attack on its releases guesses of 100."""
+    assert study.budget is not None
+    try:
+        with quiet():
+            planned = with_noise(study, lambda one: build(one, data_dir=data_dir), data_dir)
+    except BudgetInvalid:  # no noise is enough
+        return None, None
+    charges = rehearse(planned, data_dir=data_dir).ledger.charges(study.budget.unit)
+    z = planned.protection.mechanism.noise_multiplier if planned.protection.mechanism else None
+    return (None if z is None else float(f"{z:.4g}")), hundred(advantage_of(charges, study.budget.adjacency))
