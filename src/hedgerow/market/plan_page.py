@@ -167,7 +167,10 @@ def left_out(plan: OwnersPlan, most: int = 6) -> str:
         return "Nobody is left out."
     if len(out) > most:
         out.sort(key=lambda one: one.entry or 0.0)
-    told = [one.name + ("" if one.entry is None else f" (from a price of {show(one.entry)} on)") for one in out[:most]]
+    told = [
+        one.name + ("" if one.entry is None else f" (from a price of {show(float(f'{one.entry:.3g}'))} on)")
+        for one in out[:most]
+    ]
     return f"Left out: {', '.join(told)}" + (f" and {len(out) - most:,} more" if len(out) > most else "") + "."
 
 
