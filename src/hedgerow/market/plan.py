@@ -100,17 +100,23 @@ def plan(
         epsilons = np.array([_rounded_down(h, l, h) for l, h in zip(low, high, strict=True)])
     else:
         costs = np.array([float(offers[name].cost or 0.0) for name in names]) * math.exp(spent)
-        learner = LearnerTerms(noise, s, amplification, known.bias, known.least, value)
+        nothing = math.inf if known.begin is None else known.begin / known.least
+        learner = LearnerTerms(noise, s, amplification, known.bias, known.least, value, nothing)
         supply = Supply(OwnerTerms(n, costs, low, high), learner)
-        price = _rounded(best_price(supply.owners, learner).price, PRICE_DIGITS, ROUND_UP)
+        best = best_price(supply.owners, learner)
+        if not best.takes_part.any():
+            raise SettingsInvalid(
+                f"no price is worth paying: coefficients of zero, of relative fitness {nothing:.3g}, cost nothing.",
+                remedy="Look at costs, epsilons and records of the owners, or at the value of a unit of relative fitness.",
+            )
+        price = _rounded(best.price, PRICE_DIGITS, ROUND_UP)
         epsilons = _answers(supply, price)
     taken = epsilons > 0
     if not taken.any():
         raise SettingsInvalid("no owner takes part at any price.", remedy="Look at costs and records: the value is too small.")
     a = noise.variance(np.where(taken, epsilons, high))
     weights = np.zeros(len(n))
-    best = best_weights(n[taken], a[taken], s, amplification)
-    weights[taken] = [_rounded(w, DIGITS, ROUND_DOWN) for w in best]
+    weights[taken] = [_rounded(w, DIGITS, ROUND_DOWN) for w in best_weights(n[taken], a[taken], s, amplification)]
     owners = _owners(offers, known, noise, epsilons, weights, a, price, supply, spent)
     members = n[taken], a[taken], weights[taken]
     first = best_prefix(n, a, s, amplification, known.bias)
