@@ -2,7 +2,7 @@
 
 A line of a page that begins with `::: ` is replaced:
 
-    ::: study        every key of a study file; likewise `station` and `coordinator`, of their files
+    ::: study        every key of a study file; likewise `station`, `coordinator` and `owners`, of their files
     ::: errors       every code; likewise `programs`, `vertical_programs`, `partitioners`
 
 The reference is made by `pages.py`.
@@ -25,6 +25,7 @@ from hedgerow.network.coordinator.config import CoordinatorConfig
 from hedgerow.network.station.config import StationConfig
 from hedgerow.study import PROGRAMS, VERTICAL, Study
 from hedgerow.study.keys import keys_of, shared_by
+from hedgerow.study.owners_file import OwnersFile
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
@@ -110,6 +111,11 @@ def coordinator() -> str:
     return "\n\n".join(sections("", CoordinatorConfig))
 
 
+def owners() -> str:
+    lines = "\n\n".join(sections("", OwnersFile)).splitlines()
+    return "\n".join(line for line in lines if not line.startswith("| `digest`"))  # is computed
+
+
 def shared_keys(settings: Any) -> str:
     """A table of the settings that the programs of a room share."""
     hints = get_type_hints(settings, include_extras=True)
@@ -159,4 +165,6 @@ def errors() -> str:
     return "\n".join(["| code | class | when |", "| --- | --- | --- |", *lines])
 
 
-DIRECTIVES = {made.__name__: made for made in (study, station, coordinator, programs, vertical_programs, partitioners, errors)}
+DIRECTIVES = {
+    made.__name__: made for made in (study, station, coordinator, owners, programs, vertical_programs, partitioners, errors)
+}

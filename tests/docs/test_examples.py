@@ -43,6 +43,8 @@ SLOW = {
     "secure_regression",
     "federation",
     "forecasts",
+    "plan_owners",
+    "games",
     "from_flower",
     "from_opacus",
     "from_datashield",

@@ -1,10 +1,13 @@
 """The pages on plans and forecasts say numbers that can be computed again."""
 
 import re
+from importlib import import_module
 from math import exp
 from pathlib import Path
 
 import pytest
+
+from hedgerow.study.owners_file import OwnersFile, load_owners
 
 DOCS = Path(__file__).parents[2] / "docs"
 PLAN = (DOCS / "plan.md").read_text(encoding="utf-8")
@@ -27,3 +30,22 @@ def test_each_half_of_the_plan_page_is_marked_and_led_to():
     halves = ["## For the lawyer", "## For the statistician"]
     assert [line for line in PLAN.splitlines() if line in halves] == halves
     assert all(f"(#{half[3:].lower().replace(' ', '-')})" in PLAN for half in halves)
+
+
+def test_each_key_of_an_owners_file_is_on_the_page_and_in_no_other_words(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS))
+    shown = import_module("hooks").on_page_markdown(PLAN)
+    for heading, path in (("Top level", ()), ("`[pilot]`", ("pilot",)), ("`[owners.NAME]`", ("owners",))):
+        table = shown.partition(f"### {heading}\n")[2].partition("\n### ")[0]
+        section = OwnersFile
+        for key in path:
+            kinds = (section.model_fields[key].annotation, *getattr(section.model_fields[key].annotation, "__args__", ()))
+            section = next(kind for kind in kinds if hasattr(kind, "model_fields"))
+        said = set(re.findall(r"(?m)^\| `(\w+)` \|", table))
+        assert said == set(section.model_fields) - {"digest"}, heading
+
+
+def test_the_example_of_owners_is_a_file_of_owners():
+    found = load_owners(DOCS / "examples" / "loans_owners.toml")
+    assert set(found.owners) == {"harbour", "mill", "orchard", "chapel"}
+    assert found.study.endswith("loans.toml")

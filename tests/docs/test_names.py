@@ -29,6 +29,8 @@ SLOW_NAMES |= {
     "leakage_game",
     "utility_game",
     "best_welfare",
+    "write_plan",
+    "channel_variance",
     "tstr",
     "Tree",
     "Processes",

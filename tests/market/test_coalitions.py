@@ -142,3 +142,26 @@ def test_a_hundred_thousand_owners_are_one_sort():
     one = np.concatenate([rng.choice(np.flatnonzero(found.members == inside), 10) for inside in (True, False)])
     changed[np.arange(20), one] = 1 - changed[np.arange(20), one]
     assert (excess(changed, n, a, 0.2, 1e3) > found.excess).all()
+
+
+@pytest.mark.parametrize(
+    ("first", "others", "epsilon", "everybody", "weighted", "members"),
+    [
+        (40_000, 1000, 1, 0.98823, 0.00870, [1]),
+        (40_000, 1000, 100, 0.00829, 0.00811, [1, 2, 3]),
+        (40_000, 30_000, 1, 0.17691, 0.00864, [1]),
+        (40_000, 30_000, 100, 0.00405, 0.00327, [2, 3]),
+        (4000, 1000, 1, 48.26690, 0.54487, [1]),
+        (4000, 1000, 100, 0.24947, 0.04689, [2, 3]),
+        (4000, 30_000, 1, 0.42740, 0.25784, [1, 2, 3]),
+        (4000, 30_000, 100, 0.00537, 0.00327, [2, 3]),
+    ],
+)
+def test_four_scenarios_of_lending_rows_are_forecast_as_they_were_first(first, others, epsilon, everybody, weighted, members):
+    """Goldens of another implementation: Laplace noise of 100 questions, epsilon 10 of owner 1."""
+    n = np.array([first, others, others], float)
+    a = 2 * (2 * 26.324555 * 100 / np.array([10.0, epsilon, epsilon])) ** 2
+    given, least = (n, a, 0.21559598, 0.37820768, 7.4625109e-5), 0.024256469
+    assert equal_excess(*given) / least == pytest.approx(everybody, abs=6e-6)
+    assert weighted_excess(*given) / least == pytest.approx(weighted, abs=6e-6)
+    assert (np.flatnonzero(best_prefix(*given).members) + 1).tolist() == members

@@ -71,6 +71,8 @@ def test_a_gain_of_utility_has_the_derivatives_it_says():
         (game_41(SIZES), [1.4031, 1.1442, 0.8115]),
         (game_41(GIANT), [1.4882, 1.4882, 0.0655]),
         (game_41(form="printed"), [1.1675] * 3),
+        (game_41(SIZES, form="printed"), [1.4363, 1.1762, 0.8384]),
+        (game_41(GIANT, form="printed"), [1.5255, 1.5255, 0.0693]),
         (game_41(form="printed", people=5), [0.2149] * 3),
         (game_41(form="printed", people=20), [1.9131] * 3),
     ],
@@ -163,6 +165,15 @@ def test_the_sign_of_section_4_2_sends_everybody_to_the_cap():
     """Minimising what is paid less what it costs."""
     found = equilibria(game_41(minimised=True), STARTS, n_starts=4)
     assert [one.kind for one in found] == ["everybody at the cap"]
+
+
+def test_proposition_1_needs_a_bounded_range():
+    """Continuous costs on [0, infinity) may have no least value: with the sign of section 4.2 the end of any range is best."""
+    for cap in (3.0, 6.0, 12.0):
+        best = best_responses(game_41(minimised=True, cap=cap), 0, np.array([[0.0, 1.0, 1.0]]))
+        assert best == pytest.approx([cap])
+    mended = [best_responses(game_41(cap=cap), 0, np.array([[0.0, 1.0, 1.0]]))[0] for cap in (3.0, 6.0)]
+    assert max(mended) < 3
 
 
 def test_concave_payoffs_are_not_yet_unique_equilibria():

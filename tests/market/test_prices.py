@@ -134,7 +134,7 @@ def test_an_owner_may_jump_from_its_lowest_epsilon_into_its_range():
     assert supply.deviation_gains(float(jump[0]), supply.answers(float(jump[0]))).max() < 1e-12
 
 
-@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+@pytest.mark.parametrize("law", ["laplace", pytest.param("gaussian", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_no_price_leaves_the_learner_more_than_the_best(law, seed):
     owners = FIVE if not seed else crowd(6, seed)
@@ -167,6 +167,7 @@ def test_owners_with_one_epsilon_or_without_a_cost_are_served():
     posted = best_price(fixed, terms)
     assert posted.epsilons[1] == 2.0
     assert posted.epsilons[0] in (0.0, 1.0)
+    assert best_price(fixed, learner(value=1e-3)).epsilons.tolist() == [0.0, 2.0]
     free = best_price(OwnerTerms(*np.array([[1e4], [0.0], [0.5], [2.0]])), terms)
     assert free.epsilons[0] == pytest.approx(2.0)
     assert free.paid < 1e-6 * terms.value

@@ -1,6 +1,8 @@
 """Each slip of Wu 2019 that docs/forecasts.md lists is told apart from what is right, at the numbers that the page prints."""
 
 import re
+import tomllib
+from importlib.resources import files
 from itertools import product
 from pathlib import Path
 
@@ -8,7 +10,7 @@ import numpy as np
 import pytest
 
 from hedgerow.learn.queries.steps import Steps
-from hedgerow.market import PilotEstimate, average_weights, channels, propagate
+from hedgerow.market import PilotEstimate, channels, propagate
 from hedgerow.market.games import (
     LeakageGain,
     best_responses,
@@ -20,6 +22,15 @@ from hedgerow.market.games import (
 )
 from hedgerow.market.leakage import between_values, database_leakage, leakage, min_entropy
 from hedgerow.market.posterior import posterior_of_worlds
+from hedgerow.market.theorems import (
+    distance,
+    distance_printed,
+    noise_of,
+    theorem_3_printed,
+    travelled,
+    zeta_claimed,
+    zetas,
+)
 from hedgerow.market.utility import utility
 
 PAGE = (Path(__file__).parents[2] / "docs" / "forecasts.md").read_text(encoding="utf-8")
@@ -132,7 +143,8 @@ def test_steps_of_algorithm_1_end_before_the_gradient_does(told):
     for k in range(1, 101):
         theta -= steps.length(k, 100) * theta  # f = theta^2 / 2, no noise
     told(0.5, theta**2)
-    assert sum(steps.length(k, 100) for k in range(1, 101)) < (1 + np.log(100)) / 100**2
+    assert travelled(1.0, 100) == pytest.approx(sum(steps.length(k, 100) for k in range(1, 101)), rel=1e-12)
+    assert travelled(1.0, 100) < (1 + np.log(100)) / 100**2
 
 
 def test_strong_convexity_lowers_what_lies_between(told):
@@ -148,10 +160,10 @@ def test_strong_convexity_lowers_what_lies_between(told):
 
 
 def test_a_distance_carries_the_whole_rest(told):
-    rest = 0.1
-    told(rest / 4, 4 * rest, rest / 8)
+    rest, said = 0.1, distance_printed(0.0, 1.0, 1.0, 1.0, [1.0], slack=0.1)  # without noise, convexity 1
+    told(said["printed"], said["mended"], said["appendix"])
     theta = np.sqrt(2 * rest)  # f = theta^2 / 2 exceeds its least value by just the rest
-    assert rest / 4 < theta**2 <= 4 * rest
+    assert said["printed"] < theta**2 <= distance(rest, 1.0) <= said["mended"]
 
 
 def test_excess_remains_however_large_epsilon(told):
@@ -161,34 +173,34 @@ def test_excess_remains_however_large_epsilon(told):
 
 
 def test_weights_of_the_average_grow_faster_than_printed(told):
-    weights = average_weights(Steps(), 100)
-    told(2 / (np.sqrt(100) * 100 * 101), np.diff(weights[:100]).max())
-    assert weights.sum() == pytest.approx(1, abs=1e-12)
+    told(zeta_claimed(100), np.diff(zetas(100)).max())
+    assert zetas(100).sum() == pytest.approx(1, abs=1e-12)
+    product = [1.1 / (0.1 + k) * np.prod([(m - 1) / (0.1 + m) for m in range(k + 1, 101)]) for k in range(1, 101)]
+    assert zetas(100) == pytest.approx(np.array(product), rel=1e-12)
 
 
 def test_excess_falls_with_the_square_of_the_records(told):
-    found, inverse_squares = propagate(TWO, Steps(size=3.0), 100), 200 + 1 / 10**2
-    variances = [8 * 4.0**2 * 100**2 * inverse_squares / n**2 for n in (1e5, 2e5)]  # Xi 4, T 100
-    noise = [found.excess(variance) - found.bias for variance in variances]
-    printed = [np.sqrt(inverse_squares) / n for n in (1e5, 2e5)]
+    found, epsilons = propagate(TWO, Steps(size=3.0), 100), [0.1, 0.1, 10.0]
+    noise = [found.excess(noise_of(4.0, 100, n, epsilons)) - found.bias for n in (1e5, 2e5)]
+    printed = [theorem_3_printed(1.0, 4.0, n, epsilons) for n in (1e5, 2e5)]
     told(printed[0] / printed[1], noise[0] / noise[1])
 
 
 def test_theorem_2_is_no_line_of_algorithm_2(told):
-    noise = [propagate(TWO, Steps(size=3.0), T).amplification * T**2 for T in (100, 200)]  # Laplace noise grows with T^2
+    noise = [propagate(TWO, Steps(size=3.0), T).amplification * noise_of(4.0, T, 1e5, [1.0] * 3) for T in (100, 200)]
     told(1.0, noise[1] / noise[0])
 
 
 # ---- chapter 4: games ---------------------------------------------------------------------------------------------
 
 
-def game(form, people):
-    return leakage_game((1.0, 1.0, 1.0), people=people, values=5, cap=CAP, form=form)
+def game(form, people, values=5):
+    return leakage_game((1.0, 1.0, 1.0), people=people, values=values, cap=CAP, form=form)
 
 
-def meeting(form, people):
+def meeting(form, people, values=5):
     """Where three equal owners end who answer each other."""
-    ends = paths(game(form, people), np.array([[0.2, 1.0, 2.5]]))[-1, 0]
+    ends = paths(game(form, people, values), np.array([[0.2, 1.0, 2.5]]))[-1, 0]
     assert np.ptp(ends) < 1e-6
     return ends[0]
 
@@ -238,3 +250,9 @@ def test_a_utility_is_at_most_one(told):
     told(most["printed"], utility(CAP, distance=3, border=2))
     assert most["printed"] == pytest.approx(utility_as_printed(3, 2, CAP, kept=0), rel=1e-12)
     assert most["factor restored"] == pytest.approx(utility(CAP, distance=3, border=2), rel=1e-12)
+
+
+def test_figures_of_games_name_what_they_were_drawn_with(told):
+    program = tomllib.loads((files("hedgerow.papers.wu") / "wu-games.toml").read_text(encoding="utf-8"))["program"]
+    named = [name for name in ("people", "values", "distance", "border", "cap", "starts") if name in program]
+    told(0, len(named), meeting("mended", program["people"], 2), meeting("mended", program["people"], program["values"]))

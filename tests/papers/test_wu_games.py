@@ -31,6 +31,7 @@ def played(**settings):
     return state, outcome(game_of(whole, 3, state.records), whole, state), asked
 
 
+@pytest.mark.slow
 def test_figure_42_all_starts_meet_and_the_second_equilibrium_is_in_the_table():
     state, shown, asked = played()
     assert state.walked[-1] == pytest.approx(np.full((3, 3), 1.136589), abs=1e-6)

@@ -227,11 +227,13 @@ class OwnersPlan:
         f, n_taken, n_all = self.fitness, len(self.coalition), len(self.owners)
         some = f"{n_taken} of {n_all} owners" if n_taken < n_all else f"all {n_all} owners"
         whom = f"Ask {some if n_all > 1 else 'the owner'}"
+        ends_of = sorted(self.epsilons.values())
+        at = f" at epsilon {ends_of[0]:.3g}" + (f" to {ends_of[-1]:.3g}" if ends_of[0] < ends_of[-1] else "")
         paid = "" if self.payments is None else f", for {money(self.payments)} in payments"
         if f.saturated:
-            return f"{whom}{paid}: noise would leave a result no better than zeros (forecast {digits(f.expected)})."
+            return f"{whom}{at}{paid}: noise would leave a result no better than zeros (forecast {digits(f.expected)})."
         ends = f"in 90 of 100 runs between {digits(f.low)} and {digits(f.high)}"
-        return f"{whom}{paid}: relative fitness {digits(f.expected)}, {ends}."
+        return f"{whom}{at}{paid}: relative fitness {digits(f.expected)}, {ends}."
 
 
 def digits(value: float) -> str:

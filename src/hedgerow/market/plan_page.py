@@ -10,6 +10,7 @@ from rich.text import Text
 
 from hedgerow.report import Curve, Fits, Grid, Series
 from hedgerow.report.markup import Html, tag
+from hedgerow.report.model import Cell
 from hedgerow.report.numerals import show
 from hedgerow.report.page import curve_figure, document, pairs_list, text_block, write_text
 from hedgerow.report.tables import table
@@ -73,10 +74,10 @@ def owners_grid(plan: OwnersPlan, title: str = "Owners") -> Grid:
     if len(part) > MOST_ROWS:
         part = tuple(sorted(part, key=lambda one: -one.without)[:MOST_ROWS])
     heads = ["owner", "records", "epsilon"] + ["budget"] * bool(plan.spent) + ["weight"]
-    heads += ["payment", "after cost"] * (plan.price is not None) + ["lost without", "advantage ≤"]
-    rows = []
+    heads += ["payment", "after cost"] * (plan.price is not None) + ["lost without", "advantage"]
+    rows: list[tuple[Cell, ...]] = []
     for one in part:
-        cells = [one.name, one.records, _exact(one.epsilon)]
+        cells: list[Cell] = [one.name, one.records, _exact(one.epsilon)]
         cells += [_exact(one.budget)] * bool(plan.spent) + [f"{one.weight:.4g}"]
         if one.payment is not None and one.surplus is not None:
             cells += [money(one.payment), money(one.surplus)]
@@ -86,11 +87,11 @@ def owners_grid(plan: OwnersPlan, title: str = "Owners") -> Grid:
 
 def fitting(grid: Grid) -> Fits:
     """A table of text for a terminal of any width, numbers to the right."""
-    made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim")
+    made = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), header_style="dim")
     for place, name in enumerate(grid.columns):
         made.add_column(Text(name), justify="right" if place else "left", overflow="fold")
     for row in grid.rows:
-        made.add_row(*(Text(str(cell).replace(" ", "\N{NO-BREAK SPACE}")) for cell in row))
+        made.add_row(*(Text(str(cell)) for cell in row))
     return Fits(made)
 
 
@@ -146,6 +147,9 @@ def beside(plan: OwnersPlan) -> str:
     )
 
 
+ADVANTAGE = "Advantage: by how much, at most, anybody's guesses whether a record took part are better than a coin's."
+
+
 def incentive(plan: OwnersPlan) -> str:
     """Why an owner answers as planned."""
     if plan.price is None or plan.deviation is None:
@@ -177,7 +181,7 @@ def provenance(plan: OwnersPlan) -> str:
 def _owners(plan: OwnersPlan) -> Html:
     grid, part = owners_grid(plan), len(plan.coalition)
     more = f"The {len(grid.rows)} of {part} owners without which most is lost." if len(grid.rows) < part else None
-    notes = [tag("p", words, class_="note") for words in (more, left_out(plan), incentive(plan)) if words]
+    notes = [tag("p", words, class_="note") for words in (more, left_out(plan), ADVANTAGE, incentive(plan)) if words]
     return tag("section", tag("h2", "Owners"), tag("div", table(grid), class_="owners"), *notes)
 
 

@@ -29,6 +29,9 @@ BETWEEN = 257
 ABOVE = 1e-9
 """By so much of itself a price lies above one at which an owner is indifferent."""
 
+SMALLEST = 1e-100
+"""Least price, where precision is worth nothing and costs nothing."""
+
 EXACTLY = 5
 """Prices that are looked at exactly before the best is refined."""
 
@@ -69,14 +72,11 @@ def best_price(owners: OwnerTerms, learner: LearnerTerms) -> PostedPrice:
 def candidate_prices(supply: Supply) -> Array:
     """All prices at which somebody's answer jumps or stops rising, and a grid between: in rising order."""
     entry, _, jump = supply.entries
-    stops = supply.table[1][-1]
-    # an owner without a cost sells at any price
-    jumps = np.concatenate([entry, jump]) * (1 + ABOVE)
-    known = np.concatenate([jumps, stops])
+    known = np.concatenate([np.concatenate([entry, jump]) * (1 + ABOVE), supply.table[1][-1]])
     known = known[np.isfinite(known) & (known > 0)]
-    if not len(known):
-        q = supply.precision(supply.owners.highest).sum()
-        known = np.array([1e-9 * supply.learner.value / (supply.learner.least * q * q) or 1e-300])
+    if not entry.all():  # an owner without a cost sells at any price: also at a billionth of what precision is worth
+        learner, q = supply.learner, float(supply.precision(supply.owners.highest).sum())
+        known = np.append(known, max(ABOVE * learner.value / (learner.least * q * q), SMALLEST))
     return np.unique(np.concatenate([known, np.geomspace(known.min(), known.max(), BETWEEN)]))
 
 

@@ -237,7 +237,8 @@ class Supply:
         ends = [np.take_along_axis(tried, np.clip(at + k, 0, TRIED - 1)[None], 0)[0] for k in (-1, 1)]
         refined = self.gains(price, highest(lambda e: self.gains(price, e), *ends))
         best: Array = np.maximum(np.maximum(gains.max(0), refined), 0.0)
-        return np.maximum(best - own, 0.0)
+        found: Array = np.maximum(best - own, 0.0)
+        return found
 
     @cached_property
     def peak(self) -> Array:

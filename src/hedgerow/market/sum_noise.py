@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import scipy
@@ -30,7 +31,10 @@ from hedgerow.errors import BudgetInvalid
 from hedgerow.learn.queries.answers import MARGIN, Answers, Neighbours, NoiseLaw, multiplier
 
 STEPS = 60
-"""Newton's steps at most; some ten are taken."""
+"""Newton's steps at most; some six are taken."""
+
+EPSILONS = np.geomspace(1e-3, 100, 401)
+"""Where mu is known beforehand, once for each delta."""
 
 
 @dataclass(frozen=True)
@@ -92,10 +96,30 @@ class SumNoise:
 def separation(epsilon: Array, delta: float) -> Array:
     """Return mu, distance of neighbours over deviation, of one Gaussian release at (epsilon, delta); same shape as epsilon."""
     e = np.asarray(epsilon, float)
+    mu = _below(e, delta)
+    if e.size > len(EPSILONS):
+        known = np.log(_tabled(delta))
+        start = np.exp(np.interp(np.log(e), np.log(EPSILONS), known))
+        mu = np.where((e >= EPSILONS[0]) & (e <= EPSILONS[-1]), start, mu)
+    return _climbed(mu, e, delta)
+
+
+@lru_cache(maxsize=16)
+def _tabled(delta: float) -> Array:
+    """mu at EPSILONS, from which Newton's steps for many epsilons begin: two are left of six."""
+    return _climbed(_below(EPSILONS, delta), EPSILONS, delta)
+
+
+def _below(e: Array, delta: float) -> Array:
+    """A mu that is too small."""
     far = -scipy.special.ndtri(delta)
-    least = 2 * scipy.special.ndtri((1 + delta) / 2)
     root = np.sqrt(far * far + 2 * e)
-    mu: Array = np.maximum(2 * e / (far + root) if far > 0 else root - far, least)
+    found: Array = np.maximum(2 * e / (far + root) if far > 0 else root - far, 2 * scipy.special.ndtri((1 + delta) / 2))
+    return found
+
+
+def _climbed(mu: Array, e: Array, delta: float) -> Array:
+    """Newton's steps from near mu, or from below."""
     for _ in range(STEPS):
         x = e / mu - mu / 2
         gap = _mills(x) - _mills(x + mu)

@@ -28,6 +28,8 @@ def sections(plan: OwnersPlan) -> dict[str, Any]:
     program: dict[str, Any] = {"rounds": noise.horizon, "noise": noise.law, "neighbours": noise.neighbours}
     program |= {"delta": noise.delta} if gaussian else {}
     program |= {"epsilons": plan.epsilons, "weights": plan.weights, "n_records": plan.records}
+    out = [one.name for one in plan.owners if not one.taken]
+    program |= {"left_out": out} if out else {}
     f = plan.own
     forecast = {"measure": MEASURE, "expected": _told(f.expected), "low": _told(f.low), "high": _told(f.high)}
     budgets = {name: budget_of(plan, name) for name in plan.budgets}
@@ -42,7 +44,7 @@ def budget_of(plan: OwnersPlan, owner: str) -> dict[str, Any]:
     epsilon = plan.budgets[owner] / (2 if plan.noise.neighbours == "replace-one" else 1)
     if plan.noise.law == "gaussian":
         return {"epsilon": epsilon, "delta": plan.noise.delta}
-    return {"epsilon": epsilon, "delta": LEAST_DELTA}
+    return {"epsilon": epsilon, "delta": LEAST_DELTA, "accountant": "basic"}
 
 
 MEASURE = "relative fitness"
@@ -61,7 +63,7 @@ def snippet(plan: OwnersPlan) -> str:
     found = sections(plan)
     program = {
         key: found["program"][key]
-        for key in ("epsilons", "weights", "n_records", "noise", "delta", "neighbours")
+        for key in ("epsilons", "weights", "n_records", "left_out", "noise", "delta", "neighbours")
         if key in found["program"]
     }
     return _in_lines(found | {"program": program})

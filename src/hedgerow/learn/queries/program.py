@@ -111,6 +111,7 @@ def gradient_queries(
     rounds: int,
     steps: Steps,
     answers: Answers | None = None,
+    left_out: list[str] | None = None,
     start: QueryState | None = None,
 ) -> Iterator[QueryState]:
     """Train a linear model by gradient queries.
@@ -130,6 +131,8 @@ def gradient_queries(
     steps : Steps
     answers : Answers, optional
         Noise at the owners, under epsilons of their own, and their public weights (`answers_for`).
+    left_out : list of str, optional
+        Parties of the federation that take no part: they are not asked.
 
     Yields
     ------
@@ -149,6 +152,8 @@ def gradient_queries(
     BudgetInvalid (HR-214), SettingsInvalid (HR-511)
         An epsilon, a horizon or a step that is out of its range; an owner without an epsilon, or without a number of records.
     """
+    if left_out:
+        federation = without(federation, left_out, answers)
     n = divisor(n_records, federation.members, answers)
     check_count("rounds", rounds)
     zero = np.zeros(spec.size)
@@ -170,6 +175,30 @@ def gradient_queries(
         moved = steps.move(state.theta, total / n + loss.ridge * state.theta, k, rounds)
         state = QueryState(k, moved, steps.average(state.average, state.theta, moved, k, rounds))
         yield state
+
+
+def without(federation: Federation, left_out: Sequence[str], answers: Answers | None) -> Federation:
+    """The parties that take part; who is left out is public and depends on nobody's data.
+
+    Raises
+    ------
+    SettingsInvalid (HR-511)
+        One that agreed on an epsilon, nobody else, or, where none agreed on any, no party of that name.
+    """
+    agreed = set() if answers is None else {name for name, _ in answers.epsilons}
+    for name in left_out:
+        if name in agreed:
+            raise SettingsInvalid(
+                f"left_out names {name!r}, which agreed on an epsilon.", remedy="Leave it out of one of the two."
+            )
+        if answers is None and name not in federation.names:  # with answers a stranger is refused anyway
+            raise SettingsInvalid(
+                f"left_out names {name!r}, which is no party.", remedy=suggestion(name, federation.names[:50])
+            )
+    staying = [name for name in federation.names if name not in set(left_out)]
+    if not staying:
+        raise SettingsInvalid("left_out names every party.", remedy="Somebody has to be asked.")
+    return federation.pick(staying)
 
 
 def divisor(n_records: int | Mapping[str, int], members: Sequence[str], answers: Answers | None) -> float:

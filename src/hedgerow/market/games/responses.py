@@ -113,7 +113,8 @@ def deviation_gains(game: OpennessGame, profile: Array) -> Array:
     here = np.asarray(profile, float)[None]
     own = game.payoffs(here)[0]
     gains = [game.payoffs(_with(here, k, best_responses(game, k, here)))[0, k] - own[k] for k in range(game.players)]
-    return np.maximum(np.array(gains), 0.0)
+    found: Array = np.maximum(np.array(gains), 0.0)
+    return found
 
 
 def _with(profiles: Array, owner: int, epsilon: Array) -> Array:

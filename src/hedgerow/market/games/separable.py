@@ -88,13 +88,14 @@ class SeparableGame:
     def payments(self, profile: Array) -> Array:
         """pi of each owner; profile of shape (..., players)."""
         b, start = np.array(self.benefits), self._solved(np.array(self.benefits))
-        return (b.sum() - b) * self._unit * (1 / np.square(start) - 1 / np.square(profile))
+        found: Array = (b.sum() - b) * self._unit * (1 / np.square(start) - 1 / np.square(profile))
+        return found
 
     def payoffs(self, profile: Array) -> Array:
         """Of each owner; profile of shape (..., players)."""
         e = np.asarray(profile, float)
         noise = self._unit * (1 / np.square(e)).sum(-1, keepdims=True)
-        own = -np.array(self.benefits) * noise - np.array(self.costs) * np.expm1(e)
+        own: Array = -np.array(self.benefits) * noise - np.array(self.costs) * np.expm1(e)
         return own + self.payments(e) if self.transfers else own
 
     def own_slopes(self, profile: Array) -> Array:

@@ -14,7 +14,7 @@ from hedgerow.learn.queries import optimum, pooled, relative_fitness
 from hedgerow.learn.queries.keys import loss_of_keys, spec_of_keys
 from hedgerow.report import Curve, Grid, Outcome, Series
 
-from .coalition_trials import WAYS, CoalitionTrialState
+from .coalition_trials import WAYS, WORTHS, CoalitionTrialState
 
 EQUAL, BEST = 0, 3
 """Places in `WAYS`."""
@@ -38,7 +38,7 @@ def outcome(schema: Schema, settings: Mapping[str, Any], state: CoalitionTrialSt
     arrays = {"relative fitness": runs, "forecast": state.forecast, "interval": state.interval, "weights": state.weights}
     return Outcome(
         metrics,
-        grids=(beside(settings, state, mean), spread(settings, state, runs)),
+        grids=(beside(settings, state, mean), spread(settings, state, runs), worths(settings, state)),
         curves=(figure(settings, state, mean),),
         arrays=arrays,
     )
@@ -87,6 +87,17 @@ def spread(settings: Mapping[str, Any], state: CoalitionTrialState, runs: Array)
             rows.append((way, n, _told(state, i, j), *map(_short, (*state.interval[i, j], runs[i, j].mean(), error, *ends))))
     columns = ("way", "n 1", "forecast", "5%", "95%", "achieved", "standard error", "5% of runs", "95% of runs")
     return Grid("Each coalition", columns, tuple(rows), "Relative fitness on all records of the parties.")
+
+
+def worths(settings: Mapping[str, Any], state: CoalitionTrialState) -> Grid:
+    """A line for each owner at each n_1: what it adds, by the forecast."""
+    rows = [
+        (f"owner {owner + 1}", n, *map(_short, map(float, state.worth[i, owner])))
+        for i, n in enumerate(firsts_of(settings))
+        for owner in range(state.worth.shape[1])
+    ]
+    note = "Relative fitness that is saved, beside that of zeros; below 0 an owner does harm. With the best weights none does."
+    return Grid("What each owner is worth", ("owner", "n 1", *WORTHS), tuple(rows), note)
 
 
 def figure(settings: Mapping[str, Any], state: CoalitionTrialState, mean: Array) -> Curve:

@@ -42,11 +42,31 @@ from hedgerow.learn.queries import Answers, Inputs, QueryLoss, Steps, answers_fo
 from hedgerow.learn.queries.answers import Neighbours, NoiseLaw
 from hedgerow.learn.queries.keys import INPUTS, loss_of_keys, spec_of_keys
 from hedgerow.learn.queries.steps import Rule
-from hedgerow.market import PilotEstimate, best_prefix, best_weights, excess, forecast, propagate, variances
+from hedgerow.market import (
+    CoalitionWorth,
+    PilotEstimate,
+    best_prefix,
+    best_weights,
+    excess,
+    forecast,
+    leave_one_out,
+    precisions,
+    propagate,
+    shapley,
+    variances,
+)
+from hedgerow.market.worth import FEW
 
 if TYPE_CHECKING:
     from hedgerow.report import Outcome
 
+WORTHS = (
+    "share of the precision",
+    "missing without it, best weights",
+    "Shapley, best weights",
+    "missing without it, equal weights",
+    "Shapley, equal weights",
+)
 WAYS = ("everybody equally", "owner 1 alone", "best prefix", "best weights")
 
 
@@ -64,6 +84,8 @@ class CoalitionTrialState:
         Relative fitness, as it was expected.
     interval : array of shape (points, ways, 2)
         Between which 90 of 100 runs were expected; NaN where only numbers of a pilot are known.
+    worth : array of shape (points, owners, len(WORTHS))
+        What each owner is worth, as it was expected; of relative fitness where it is no share.
     nobody : float
         Relative fitness of zeros, which cost no question, by the pilot.
     average : array of shape (points, ways, repeats, d)
@@ -74,6 +96,7 @@ class CoalitionTrialState:
     weights: Array
     forecast: Array
     interval: Array
+    worth: Array
     nobody: float
     average: Array
 
@@ -109,6 +132,16 @@ class Known:
         rest = max(0.0, 1 - (w @ records) ** 2 / (np.square(w) @ records) / held)  # of the sampling of a sample
         found = forecast(replace(self.estimate, scatter=rest * self.estimate.scatter), steps, plan.horizon, plan, records, w)
         return found.low, found.high
+
+    def worth(self, records: Array, noise: Array) -> Array:
+        """What each owner is worth: shape (owners, len(WORTHS)); Shapley's shares of `FEW` owners at most."""
+        given = (records, noise, self.sampling, self.amplification)
+        own, columns = precisions(*given), []
+        for kind in (CoalitionWorth.of_best_weights, CoalitionWorth.of_equal_weights):
+            found = kind(*given, self.bias, self.nobody)
+            shares = shapley(found) if len(records) <= FEW else np.full(len(records), np.nan)
+            columns += [leave_one_out(found) / self.least, shares / self.least]
+        return np.column_stack([own / own.sum(), *columns])
 
 
 def outcome(
@@ -262,8 +295,9 @@ def coalition_trials(
         [known.interval(steps, plan, n[w > 0], sum(held)) for plan, w in zip(*row, strict=True)]
         for n, *row in zip(brought, plans, weights, strict=True)
     ]
-    empty = np.zeros((len(firsts), len(WAYS), repeats, spec.size))
-    state = start or CoalitionTrialState(0, weights, expected, np.array(interval), known.nobody / known.least, empty)
+    worth, empty = np.array([known.worth(n, added) for n in brought]), np.zeros((*expected.shape, repeats, spec.size))
+    nothing = known.nobody / known.least
+    state = start or CoalitionTrialState(0, weights, expected, np.array(interval), worth, nothing, empty)
     for number in range(state.round, todo):
         i, way = divmod(number, len(WAYS))
         plan, n = plans[i][way], float(weights[i, way] @ brought[i])
@@ -276,5 +310,5 @@ def coalition_trials(
             moved = steps.move(theta, cohort.sum(question, theta) / n + loss.ridge * theta, k, horizon)
             theta, average = moved, steps.average(average, theta, moved, k, horizon)
         found[i, way] = average
-        state = CoalitionTrialState(number + 1, weights, state.forecast, state.interval, state.nobody, found)
+        state = replace(state, round=number + 1, average=found)
         yield state

@@ -30,7 +30,7 @@ MEASURE = "mean epsilon where the first start ends"
 """0 where everybody is at zero."""
 
 NAMES = {"leakage": "(4.1)", "utility": "(4.2)", "separable": "separable"}
-FIGURES = {"leakage": "Figure 4.2", "utility": "Figure 4.3", "separable": "Figure 4, well posed,"}
+FIGURES = {"leakage": "Figure 4.2", "utility": "Figure 4.3", "separable": "The separable game,"}
 ALONG = 121
 
 

@@ -1,0 +1,97 @@
+"""`hedgerow plan`: text that fits a terminal, JSON, a page, a study and guards; mistakes are told before a file is written."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from hedgerow.cli.main import app
+from hedgerow.errors import StudyInvalid
+from hedgerow.study.toml import read_toml, to_toml
+
+OWNERS = {
+    "harbour": {"records": 40000, "epsilon": [0.2, 10.0], "cost": 1.0},
+    "mill": {"records": 20000, "epsilon": [0.2, 10.0], "cost": 1.5},
+    "chapel": {"records": 800, "epsilon": [0.05, 0.2], "cost": 9.0},
+}
+FILE = {
+    "title": "Lending rates",
+    "model": {"inputs": 10, "rounds": 100, "step": 3.0},
+    "pilot": {"residual": 0.049, "amplification": 0.378, "bias": 7.5e-5},
+    "value": {"per_fitness": 4e5},
+    "owners": OWNERS,
+}
+
+
+@pytest.fixture
+def owners(tmp_path):
+    path = tmp_path / "owners.toml"
+    path.write_text(to_toml(FILE))
+    return path
+
+
+def told(*arguments):
+    found = CliRunner().invoke(app, ["plan", *map(str, arguments)], catch_exceptions=False)
+    assert found.exit_code == 0
+    return found.stdout
+
+
+def test_text_tells_whom_at_which_epsilon_at_what_price_and_what_is_not_seen(owners):
+    text = told(owners)
+    assert max(map(len, text.splitlines())) <= 140
+    table = text[: text.index("Forecast")]
+    assert max(map(len, table.splitlines())) <= 80
+    flat = " ".join(text.split())
+    assert "2 of 3 owners, 100 questions, gaussian noise at the owners, delta 1e-06, add-remove" in flat
+    assert "Left out: chapel (from a price of" in flat
+    for words in (
+        "in 90 of 100 runs between",
+        "equal weights",
+        "The learner pays",
+        "Heterogeneity",
+        "Truthfulness",
+        "[party_budgets]",
+    ):
+        assert words in flat
+    assert read_toml(text[text.index("[program]") :])["program"].keys() >= {"epsilons", "weights", "n_records", "left_out"}
+
+
+def test_json_has_every_number_of_the_text_and_more(owners):
+    found = json.loads(told(owners, "--json"))
+    assert [one["name"] for one in found["owners"]] == list(OWNERS)
+    harbour, _, chapel = found["owners"]
+    assert harbour["takes_part"]
+    assert not chapel["takes_part"]
+    assert harbour["surplus"] == pytest.approx(harbour["payment"] - harbour["cost"])
+    assert found["fitness"]["low"] < found["fitness"]["expected"] < found["fitness"]["high"]
+    assert found["deviation"] <= 1e-6
+    assert found["payments"] == pytest.approx(sum(one["payment"] for one in found["owners"]))
+    factors = [one["factor"] for one in found["curve"]]
+    assert (factors[0], factors[-1]) == pytest.approx((0.3, 3.0))
+    assert {"noise", "assumptions", "unseen", "known", "digest", "price", "wrote"} <= found.keys()
+
+
+def test_without_costs_no_money_is_mentioned(tmp_path):
+    path = tmp_path / "owners.toml"
+    plain = {name: {key: value for key, value in one.items() if key != "cost"} for name, one in OWNERS.items()}
+    path.write_text(to_toml({key: value for key, value in FILE.items() if key != "value"} | {"owners": plain}))
+    text = told(path)
+    assert "3 of 3 owners" in text
+    assert not any(word in text for word in ("pay", "price", "cost", "currency"))
+
+
+def test_a_page_and_guards_are_written(owners, tmp_path):
+    text = told(owners, "--out", tmp_path / "plan.html", "--write-guards", tmp_path / "guards")
+    assert "Guards: 2 in" in " ".join(text.split())
+    page = (tmp_path / "plan.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert "harbour" in page
+    assert sorted(one.name for one in (tmp_path / "guards").iterdir()) == ["harbour.toml", "mill.toml"]
+    epsilon = json.loads(told(owners, "--json"))["owners"][0]["epsilon"]
+    assert read_toml((tmp_path / "guards" / "harbour.toml").read_bytes())["guard"]["budget"]["epsilon"] == epsilon
+
+
+def test_a_study_is_written_from_a_study_alone(owners, tmp_path):
+    with pytest.raises(StudyInvalid, match="needs a study"):
+        told(owners, "--write-study", tmp_path / "study.toml", "--out", tmp_path / "plan.html")
+    assert not (tmp_path / "plan.html").exists()

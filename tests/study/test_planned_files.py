@@ -1,0 +1,203 @@
+"""From a plan to a study, to a run, to its report, and to owners' guards: one number, the same to the last digit."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+import hedgerow as hr
+from hedgerow.errors import BudgetExhausted, BudgetInvalid, SettingsInvalid, StudyInvalid
+from hedgerow.learn.queries import Inputs, Steps, answers_for, gradient_queries, loss_of
+from hedgerow.network.station.config import GuardSection
+from hedgerow.store import read_chain
+from hedgerow.study import load, run_study
+from hedgerow.study.pilot_question import released
+from hedgerow.study.planned_files import guard_text, sections, snippet, study_text, write_guards, write_study
+from hedgerow.study.planning import plan_owners
+from hedgerow.study.toml import read_toml, to_toml
+
+BASE = {
+    "title": "Visits",
+    "data": {"name": "hie", "target": "mdvis", "features": ["lncoins", "physlm", "disea"], "records": 3000},
+    "partition": {"by": "iid", "parties": 3},
+    "program": {
+        "name": "gradient_queries",
+        "n_records": 3000,
+        "rounds": 8,
+        "step": 0.5,
+        "box": 1.0,
+        "radius": 2.0,
+        "noise": "gaussian",
+        "ridge": 0.1,
+    },
+    "evaluation": {"on": "none"},
+    "baselines": False,
+}
+OWNERS = {f"party {k}": {"records": 1000, "epsilon": [0.2, 30.0], "cost": cost} for k, cost in ((1, 0.1), (2, 0.3), (3, 1.0))}
+
+
+def written(folder, pilot=None, base=BASE, value=3000.0, **changes):
+    (folder / "base.toml").write_text(to_toml(base))
+    path = folder / "owners.toml"
+    numbers = {"residual": 0.02, "curvature": [0.3, 0.5, 0.9], "best": [0.2, 0.1, -0.1]}
+    given = {"title": "Visits", "study": "base.toml", "pilot": pilot or numbers, "owners": OWNERS}
+    path.write_text(to_toml(given | ({"value": {"per_fitness": value}} if value else {}) | changes))
+    return path
+
+
+def shared(folder):
+    return BASE | {"budget": {"epsilon": 40.0, "delta": 1e-6, "unit": "record", "ledger": "owners.sqlite"}}
+
+
+def grid(report, title):
+    return next(one for one in report.tables if one.title == title)
+
+
+@pytest.mark.slow
+def test_one_number_from_the_plan_to_the_study_the_run_the_report_and_the_guard(tmp_path):
+    path = written(tmp_path)
+    plan = plan_owners(path)
+    write_study(plan, tmp_path / "base.toml", tmp_path / "planned" / "study.toml", path.name)
+    study = load(tmp_path / "planned" / "study.toml")
+    assert study.program.model_extra["epsilons"] == plan.epsilons
+    assert study.program.model_extra["weights"] == plan.weights
+    assert {name: one.epsilon for name, one in study.party_budgets.items()} == plan.budgets
+    report = run_study(study, tmp_path / "run").report
+    for name, limit, spent, _, delta in grid(report, "Budgets of parties").rows:
+        assert limit == plan.epsilons[name]
+        assert plan.epsilons[name] * 0.99 < spent <= limit
+        assert delta == plan.noise.delta
+    (row,) = grid(report, "Forecast").rows
+    assert row[:4] == ("relative fitness", study.forecast.expected, study.forecast.low, study.forecast.high)
+    assert study.forecast.expected == pytest.approx(plan.own.expected, rel=1e-3)
+    for name in plan.epsilons:
+        guard = GuardSection.model_validate(read_toml(guard_text(plan, name))["guard"])
+        assert guard.budget.epsilon == plan.budgets[name]
+        assert (guard.budget.unit, guard.budget.trust, guard.require.noise) == ("record", "nobody", "party")
+        assert [rule.name for rule in guard.programs] == ["gradient_queries"]
+
+
+def test_a_study_says_on_top_what_it_was_made_from_and_keeps_the_rest(tmp_path):
+    path = written(tmp_path, base=BASE | {"data": {"path": "records.csv", "target": "mdvis"}} | {"program": BASE["program"]})
+    plan = plan_owners(written(tmp_path))
+    path = tmp_path / "base.toml"
+    path.write_text(to_toml(BASE | {"data": {"path": "records.csv", "target": "mdvis"}}))
+    text = study_text(plan, path, tmp_path / "planned", "owners.toml")
+    assert text.startswith(f"# Made by `hedgerow plan owners.toml`, digest {plan.digest}.\n")
+    found = read_toml(text)
+    assert found["data"]["path"] == "../records.csv"
+    assert found["program"]["ridge"] == 0.1
+    assert found["program"]["n_records"] == dict.fromkeys(plan.epsilons, 1000)
+    assert found["program"]["neighbours"] == "add-remove"
+
+
+def test_the_sections_are_those_of_the_study(tmp_path):
+    plan = plan_owners(written(tmp_path))
+    found, whole = read_toml(snippet(plan)), sections(plan)
+    assert found["party_budgets"] == whole["party_budgets"]
+    assert found["forecast"] == whole["forecast"]
+    assert found["program"].items() <= whole["program"].items()
+
+
+def test_guards_are_files_with_the_names_of_owners(tmp_path):
+    plan = plan_owners(written(tmp_path))
+    paths = write_guards(plan, tmp_path / "guards")
+    assert [one.name for one in paths] == [f"{name}.toml" for name in plan.epsilons]
+    with pytest.raises(StudyInvalid, match="takes no part"):
+        guard_text(plan, "party 9")
+
+
+def test_public_rows_of_a_study_say_what_is_known(tmp_path):
+    base = BASE | {"evaluation": {"on": "none", "holdout": 0.2}}
+    plan = plan_owners(written(tmp_path, {"data": "server"}, base))
+    assert plan.known.source == "600 public records of hie"
+    assert plan.known.begin > 0
+    few = plan_owners(written(tmp_path, {"data": "hie", "records": 500}, base))
+    assert few.known.source == "500 public records of hie"
+    with pytest.raises(StudyInvalid, match="holds none out"):
+        plan_owners(written(tmp_path, {"data": "server"}))
+
+
+def test_epsilons_for_replaced_records_are_halved_for_the_ledger(tmp_path):
+    base = BASE | {"program": BASE["program"] | {"neighbours": "replace-one", "noise": "laplace"}}
+    plan = plan_owners(written(tmp_path, base=base))
+    assert plan.noise.neighbours == "replace-one"
+    budgets = sections(plan)["party_budgets"]
+    assert {name: 2 * one["epsilon"] for name, one in budgets.items()} == plan.epsilons
+
+
+@pytest.mark.slow
+def test_a_private_question_is_asked_once_and_charged_to_the_shared_ledger(tmp_path):
+    base = shared(tmp_path)
+    path = written(tmp_path, {"epsilon": 0.5}, base)
+    plan = plan_owners(path)
+    entries = read_chain(tmp_path / "owners.sqlite").entries
+    assert len(entries) == 1
+    again = plan_owners(path)
+    assert len(read_chain(tmp_path / "owners.sqlite").entries) == 1, "a plan that is made again asks nobody"
+    assert again.epsilons == plan.epsilons
+    assert released(tmp_path / "owners-pilot").gram.shape == (3, 3)
+    for name, epsilon in plan.epsilons.items():
+        assert math.isclose(plan.budgets[name], epsilon + 0.5, abs_tol=1e-12)
+    assert [rule["name"] for rule in read_toml(guard_text(plan, "party 1"))["guard"]["programs"]] == [
+        "pilot_moments",
+        "gradient_queries",
+    ]
+    write_study(plan, tmp_path / "base.toml", tmp_path / "study.toml")
+    report = run_study(load(tmp_path / "study.toml"), tmp_path / "run").report
+    for name, limit, spent, *_ in grid(report, "Budgets of parties").rows:
+        assert plan.epsilons[name] * 0.99 < spent <= limit == plan.budgets[name]
+    assert len(read_chain(tmp_path / "owners.sqlite").entries) == 9
+
+
+@pytest.mark.slow
+def test_another_question_is_not_taken_for_the_first(tmp_path):
+    base = shared(tmp_path)
+    plan_owners(written(tmp_path, {"epsilon": 0.5}, base))
+    with pytest.raises(StudyInvalid, match=r"asked another question: epsilon \(0.5, now 0.4\)"):
+        plan_owners(written(tmp_path, {"epsilon": 0.4}, base))
+
+
+def test_a_question_that_no_ledger_counts_is_refused(tmp_path):
+    with pytest.raises(StudyInvalid, match="names none"):
+        plan_owners(written(tmp_path, {"epsilon": 0.5}))
+    assert not (tmp_path / "owners-pilot").exists()
+
+
+def test_a_question_beyond_the_shared_budget_is_refused(tmp_path):
+    base = BASE | {"budget": {"epsilon": 0.3, "delta": 1e-6, "unit": "record", "ledger": "owners.sqlite"}}
+    with pytest.raises(BudgetExhausted):
+        plan_owners(written(tmp_path, {"epsilon": 0.5}, base))
+
+
+def test_a_study_of_another_program_is_refused(tmp_path):
+    base = BASE | {"program": {"name": "moments"}}
+    with pytest.raises(StudyInvalid, match="'moments'"):
+        plan_owners(written(tmp_path, base=base))
+
+
+def test_who_is_left_out_is_not_asked():
+    table = hr.data.load("hie").with_roles(target="mdvis", features=["lncoins", "physlm"]).take(range(300))
+    partition, steps = hr.data.iid(parties=3)(table, 0), Steps("algorithm-2", 0.5, 1.0)
+    loss, spec = loss_of("linear"), Inputs.scaled(table.schema)
+    changed = dict(table.columns) | {"mdvis": np.where(np.isin(np.arange(300), partition.indices[2]), 0.0, table["mdvis"])}
+    agreed = {"party 1": 20.0, "party 2": 20.0}
+
+    def result(records, left_out, epsilons):
+        federation = hr.simulate(records, partition, seed=0)
+        answers = answers_for(federation.schema, epsilons, 3, loss, spec, 1.0) if epsilons else None
+        how = {"loss": loss, "spec": spec, "n_records": 200, "rounds": 3, "steps": steps, "answers": answers}
+        return hr.last(gradient_queries(federation, left_out=left_out, **how)).average.tolist()
+
+    other = dataclasses.replace(table, columns=changed)
+    assert result(table, ["party 3"], agreed) == result(other, ["party 3", "a station elsewhere"], agreed)
+    assert result(table, None, agreed | {"party 3": 20.0}) != result(other, None, agreed | {"party 3": 20.0})
+    with pytest.raises(BudgetInvalid, match="party 3 agreed on no epsilon"):
+        result(table, None, agreed)
+    with pytest.raises(SettingsInvalid, match="'party 2', which agreed on an epsilon"):
+        result(table, ["party 2", "party 3"], agreed)
+    with pytest.raises(SettingsInvalid, match="'party 4', which is no party"):
+        result(table, ["party 4"], None)
+    with pytest.raises(SettingsInvalid, match="every party"):
+        result(table, ["party 1", "party 2", "party 3"], None)
