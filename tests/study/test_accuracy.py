@@ -147,3 +147,17 @@ def test_weights_and_records_of_owners_are_those_of_the_study():
         accuracy_cost(parse({"name": "tumours"} | one), [1.0], 0.0, "add-remove").curves[0].series[0] for one in (found, equal)
     )
     assert weighted.y[0] < 0.6 * plain.y[0]  # a small owner's noise counts for less
+
+
+@pytest.mark.slow
+def test_a_regression_says_how_much_larger_its_standard_errors_are():
+    text = NOISY.replace("breast_cancer", "hie").replace("malignant ~ mean_radius", "I(mdvis > 0) ~ lncoins + disea")
+    given = parse({"name": "visits"} | tomllib.loads(text + '[evaluation]\non = "none"\nholdout = 0.3\n'))
+    cost = accuracy_cost(given, [0.01, 8.0], 0.0, "add-remove")
+    (_, _, _, hidden), (_, _, _, seen) = cost.grids[0].rows
+    assert hidden == "saturated"
+    low, high = map(float, seen.split(" to "))
+    assert 1 <= low <= high < 3
+    assert "Known from 6 057 records of the server" in cost.sentence
+    alone = accuracy_cost(given, [8.0], 0.0, "add-remove").sentence
+    assert f"noise makes its standard errors {seen} times as large" in alone
