@@ -52,7 +52,7 @@ GAIN = 1e-6
 SHARE = 0.9
 """Of single runs that lie in the interval."""
 
-FACTORS = (*(float(f) for f in np.geomspace(0.3, 1.0, 5)[:-1]), *(float(f) for f in np.geomspace(1.0, 3.0, 5)))
+FACTORS = (*(float(f) for f in np.geomspace(0.3, 1.0, 4)[:-1]), *(float(f) for f in np.geomspace(1.0, 3.0, 4)))
 """By which all epsilons are multiplied for the curve."""
 
 
@@ -177,13 +177,13 @@ class ScaledForecast:
     equal: float
 
 
-def scaled(found: OwnersPlan, factors: Sequence[float] = FACTORS) -> tuple[ScaledForecast, ...]:
-    """Forecasts of a plan whose epsilons are all multiplied by the same factor, for each of several factors."""
+def scaled(found: OwnersPlan, factors: Sequence[float] = ()) -> tuple[ScaledForecast, ...]:
+    """Forecasts of a plan whose epsilons are all multiplied by the same factor, for each of several: `FACTORS` by default."""
     known, part = found.known, found.coalition
     n, epsilons = np.array([one.records for one in part], float), np.array([one.epsilon for one in part])
     s, amplification = known.sampling, known.amplification
     forecasts = []
-    for factor in factors:
+    for factor in factors or FACTORS:
         a = found.noise.variance(epsilons * factor)
         fitness = fitness_of(known, n, a, best_weights(n, a, s, amplification))
         forecasts.append(ScaledForecast(factor, fitness, equal_excess(n, a, s, amplification, known.bias) / known.least))
