@@ -120,7 +120,6 @@ def gradient_in_turn(broadcast: Array, party: Any, rng: Any, *, loss: QueryLoss,
     outcome=results.model,
     with_records=True,
     watch=results.watch,
-    with_records=True,
     case=lambda: Case(
         load("hie").select(["mdvis", "lncoins", "idp", "physlm", "disea"]).take(range(200)),
         {
