@@ -191,6 +191,12 @@ def test_a_party_that_is_left_out_by_name_pays_nothing():
     assert dict(ledger.entries[0].by_party)["party 3"].kind == "none"
 
 
+def test_the_order_of_parties_in_an_entry_is_that_of_the_federation():
+    """A resumed run, in another process, writes the same entries."""
+    few = {"epsilons": {"party 2": 1.0}, "left_out": ["party 3", "party 1"]}
+    assert [name for name, _ in asked(study({}, program=few), 1).entries[0].by_party] == ["party 1", "party 3"]
+
+
 def test_an_entry_with_events_of_its_parties_comes_back_equal():
     entry = asked(study(), 1).entries[0]
     assert dict(entry.by_party).keys() == {"party 1", "party 3"}

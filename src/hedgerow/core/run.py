@@ -296,7 +296,8 @@ class Run:
         """What a question costs parties of whom its plan tells it; nothing those who are left out by name, which is public."""
         found = release.events_of(self.engine.parties)
         if release.tells_parties_apart and cohort.sampling.kind == "given" and cohort.part is None:
-            found |= dict.fromkeys(set(self.engine.parties).difference(cohort.members), Event("none"))
+            asked = set(cohort.members)
+            found |= {name: Event("none") for name in self.engine.parties if name not in asked}
         return tuple(found.items())
 
     def _turns_moved(self, cohort: Cohort) -> bool:
