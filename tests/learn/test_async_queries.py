@@ -8,7 +8,7 @@ from test_query_weights import EACH, EPSILONS, LOSS, OWNERS, WEIGHTS
 import hedgerow as hr
 from hedgerow.core.party import Party
 from hedgerow.crypto import SecAgg
-from hedgerow.errors import BudgetExhausted, HedgerowError, SettingsInvalid
+from hedgerow.errors import BudgetExhausted, HedgerowError, NobodyAnswered, SettingsInvalid
 from hedgerow.learn.queries import AnswersInTurn, Steps, async_queries, gradient, gradient_queries, inputs
 from hedgerow.learn.queries import answers as module
 from hedgerow.privacy import Guard
@@ -32,9 +32,10 @@ def spent(fed):
 
 
 # ---- what is computed -----------------------------------------------------------------------------------------------
-def test_the_program_is_the_loop_by_hand(monkeypatch):
+@pytest.mark.parametrize("away", [(), ("party 2",)], ids=["everybody", "one owner is away and loses its turns"])
+def test_the_program_is_the_loop_by_hand(monkeypatch, away):
     monkeypatch.setattr(module, "discrete_laplace", lambda scale, size, entropy: np.zeros(size, np.int64))
-    fed, dealt = federation(), federation()
+    fed, dealt = federation(hr.InProcess(dropped=away)), federation()
     answers = planned(fed, dict.fromkeys(OWNERS, 1e12), horizon=ROUNDS, weights=WEIGHTS)
     records = dict(zip(OWNERS, (hr.engines.records(federation())[i] for i in range(3)), strict=True))
     held = {name: Party(name, inputs(one.columns, spec=BOXED), one.w) for name, one in records.items()}
@@ -42,11 +43,10 @@ def test_the_program_is_the_loop_by_hand(monkeypatch):
     states = list(run(fed, answers))
     for state in states:
         for group in dealt.split(EVERY):
-            k += 1
-            found = [
-                gradient(theta, held[i], None, loss=LOSS, box=2.0, bounds=answers.bound) * WEIGHTS[i] for i in group.members
-            ]
-            moved = STEPS.move(theta, EVERY * sum(found, np.zeros(3)) / n + 0.1 * theta, k, ROUNDS * EVERY)
+            k, total = k + 1, np.zeros(3)
+            for name in set(group.members) - set(away):
+                total += WEIGHTS[name] * gradient(theta, held[name], None, loss=LOSS, box=2.0, bounds=answers.bound)
+            moved = STEPS.move(theta, EVERY * total / n + 0.1 * theta, k, ROUNDS * EVERY)
             average, theta = STEPS.average(average, theta, moved, k, ROUNDS * EVERY), moved
         np.testing.assert_allclose(state.theta, theta, rtol=0, atol=1e-12)
         np.testing.assert_allclose(state.average, average, rtol=0, atol=1e-12)
@@ -83,6 +83,13 @@ def test_behind_secure_aggregation_every_step_has_three_owners():
     with pytest.raises(SettingsInvalid, match=r"HR-511.*5 owners in 2 steps"):
         hr.last(run(few, planned(few, 2.0, horizon=2), every=2, rounds=2, n_records=90))
     assert len(few.ledger) == 0
+
+
+def test_where_nobody_answers_in_a_whole_round_the_run_stops():
+    fed = hr.simulate(table(), hr.data.iid(parties=3), seed=0, engine=hr.InProcess(dropped=OWNERS))
+    with pytest.raises(NobodyAnswered, match="HR-220"):
+        hr.last(run(fed, agreed(fed)))
+    assert 1 <= len(fed.ledger) <= EVERY
 
 
 # ---- what it costs --------------------------------------------------------------------------------------------------

@@ -137,7 +137,7 @@ def test_comparisons_and_studies_without_noise_say_so():
 
 
 def test_weights_and_records_of_owners_are_those_of_the_study():
-    text = QUERIES.format(second="1.0", noise='weights = { "party 2" = 0.1 }', holdout="0.3")
+    text = QUERIES.format(second="1.0", noise='weights = { "party 1" = 1.0, "party 2" = 0.1 }', holdout="0.3")
     found = tomllib.loads(text.replace("n_records = 400", 'n_records = { "party 1" = 390, "party 2" = 10 }'))
     equal = tomllib.loads(
         text.replace("n_records = 400", 'n_records = { "party 1" = 390, "party 2" = 10 }').replace("= 0.1", "= 1.0")

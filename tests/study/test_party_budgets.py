@@ -159,6 +159,15 @@ def test_a_rehearsal_says_where_a_budget_of_a_party_ends_it_and_what_each_would_
     assert [row[2] for row in shown.rows] == pytest.approx([0.25, 2.0, 1.0], rel=1e-12)
 
 
+def test_owners_that_answer_in_turn_pay_for_their_own_questions_alone(tmp_path):
+    """Groups of one partition cost what one of them does, for each party by its own noise."""
+    program = {"name": "async_queries", "every": 3, "n_records": {"party 1": 130, "party 2": 130, "party 3": 140}}
+    run = run_study(study(program=program), tmp_path / "run")
+    rows = grid(run.report, "Budgets of parties").rows
+    assert {name: spent for name, _, spent, *_ in rows} == pytest.approx(AGREED, rel=1e-15)
+    assert ROUNDS < dict(run.report.facts)["questions asked"] <= 3 * ROUNDS  # a step that nobody fell to asks nobody
+
+
 # ---- from the ledger ------------------------------------------------------------------------------------------------
 def test_what_was_spent_is_counted_again_from_the_ledger_of_a_run(tmp_path):
     run_study(study(), tmp_path / "run")

@@ -9,8 +9,9 @@ g_lk is the mean gradient of owner l at the noiseless iterate of step k, along e
 stands in place of g_l, in the other steps of the round 0. If a coin were tossed anew in each step, the bracket would be
 (G - 1) sum_k y_lk^2, with (1 - q) / q = G - 1. Within a round b_k and g_lk hardly change, so almost all of that cancels.
 
-Left out are the box, and that a step of one owner changes the gradients of the next, which is of the order of G times the step
-times the curvature: where that is below 1, forecasts are within some percent of what is measured.
+Of losses that are not quadratic the spread is that of the parabola at theta*. Left out are the box, and that a step of one
+owner changes the gradients of the next, which is of the order of G times the step times the curvature: where that is below 1,
+forecasts are within some percent of what is measured.
 
 Source: derived for `hedgerow.learn.queries.async_queries`.
 """

@@ -145,7 +145,7 @@ def forecast(
     records : sequence of float
         n_l of each owner, as the plan assumes them.
     weights : sequence of float, optional
-        Public factor of each owner; all 1 by default.
+        Public factor of each owner; by default those of the answers, and all 1 of a channel's noise.
     sample : bool
         Whether fitness is that on everybody like the owners' records, or on those records.
 
@@ -155,7 +155,9 @@ def forecast(
         Records, weights and owners do not match, or no record counts.
     """
     n = np.asarray(records, float)
-    w = np.ones(len(n)) if weights is None else np.asarray(weights, float)
+    if weights is None:
+        weights = [noise.weight(owner) for owner, _ in noise.epsilons] if isinstance(noise, Answers) else np.ones(len(n))
+    w = np.asarray(weights, float)
     owners = len(noise.epsilons) if isinstance(noise, Answers) else len(n)
     if not (n.shape == w.shape == (owners,) and (n >= 0).all() and (w >= 0).all() and w @ n > 0):
         raise SettingsInvalid(

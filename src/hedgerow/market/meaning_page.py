@@ -73,7 +73,7 @@ def tests(m: Meaning) -> Grid:
         percent(m.advantage),
         *((percent(m.gaussian_advantage),) if m.gaussian_advantage is not None else ()),
     )
-    columns = ("false alarms", "power, at most", *(("under Gaussian noise",) if gaussian else ()))
+    columns = ("false alarms", "power, at most", *(("Gaussian noise",) if gaussian else ()))
     noise = f" Gaussian noise that spends this epsilon and delta has multiplier {m.noise_multiplier:.4g}." if gaussian else ""
     return Grid(
         "How well a test tells who took part",

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_DOWN, ROUND_UP, Decimal
 
 import numpy as np
@@ -264,24 +264,25 @@ def _owners(
     found = []
     for k, (name, offer) in enumerate(offers.items()):
         e = float(epsilons[k])
-        money: dict[str, float | str] = {}
-        if price is not None and supply is not None:
-            c, before = float(offer.cost or 0.0), float(offer.cost or 0.0) * math.expm1(spent)
-            budget = _more(e, spent) if e else spent
-            money = {"payment": price * float(q[k]) + before, "cost": c * math.expm1(budget), "deviation": float(gains[k])}
-            money["why"] = "" if e else f"from a price of {supply.entries[0][k]:.3g} on"
-        found.append(
-            PlannedOwner(
-                name,
-                offer.records,
-                _more(e, spent) if e else spent,
-                e,
-                float(weights[k]),
-                float(without[k]),
-                float(told[k]),
-                **money,
-            )
+        one = PlannedOwner(
+            name=name,
+            records=offer.records,
+            budget=_more(e, spent) if e else spent,
+            epsilon=e,
+            weight=float(weights[k]),
+            without=float(without[k]),
+            advantage=float(told[k]),
         )
+        if price is not None and supply is not None:
+            c = float(offer.cost or 0.0)
+            one = replace(
+                one,
+                payment=price * float(q[k]) + c * math.expm1(spent),
+                cost=c * math.expm1(one.budget),
+                deviation=float(gains[k]),
+                why="" if e else f"from a price of {supply.entries[0][k]:.3g} on",
+            )
+        found.append(one)
     return tuple(found)
 
 

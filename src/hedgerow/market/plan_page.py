@@ -10,6 +10,7 @@ from rich.text import Text
 
 from hedgerow.report import Curve, Fits, Grid, Series
 from hedgerow.report.markup import Html, tag
+from hedgerow.report.model import Cell
 from hedgerow.report.numerals import show
 from hedgerow.report.page import curve_figure, document, pairs_list, text_block, write_text
 from hedgerow.report.tables import table
@@ -74,9 +75,9 @@ def owners_grid(plan: OwnersPlan, title: str = "Owners") -> Grid:
         part = tuple(sorted(part, key=lambda one: -one.without)[:MOST_ROWS])
     heads = ["owner", "records", "epsilon"] + ["budget"] * bool(plan.spent) + ["weight"]
     heads += ["payment", "after cost"] * (plan.price is not None) + ["lost without", "advantage"]
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for one in part:
-        cells = [one.name, one.records, _exact(one.epsilon)]
+        cells: list[Cell] = [one.name, one.records, _exact(one.epsilon)]
         cells += [_exact(one.budget)] * bool(plan.spent) + [f"{one.weight:.4g}"]
         if one.payment is not None and one.surplus is not None:
             cells += [money(one.payment), money(one.surplus)]

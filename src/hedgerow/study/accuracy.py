@@ -4,7 +4,7 @@
                         epsilon; the loss is known from the records that the study holds out, which belong to no owner
     other programs      the noise that the epsilon takes, where the study has a mechanism and a budget
 
-Owners are taken to hold equal parts of `n_records`, a public constant: no table is counted.
+`n_records`, of all owners in equal parts or of each, is a public constant: no table is counted. Weights are the study's.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from hedgerow.errors import BudgetInvalid
 from hedgerow.learn.queries.answers import Answers
 from hedgerow.learn.queries.keys import loss_of_keys, spec_of_keys, steps_of_keys
 from hedgerow.learn.queries.lengths import answers_for
+from hedgerow.learn.queries.program import divisor
 from hedgerow.market.forecast import Forecast, forecast
 from hedgerow.market.meaning import hundred
 from hedgerow.market.meaning_page import AccuracyCost
@@ -154,7 +155,8 @@ def _estimate(built: Built) -> PilotEstimate:
 def _answers(built: Built, epsilons: Mapping[str, float], delta: float, adjacency: Adjacency) -> Answers:
     schema, settings = built.schema, built.settings
     loss, spec = loss_of_keys(schema, settings), spec_of_keys(schema, settings)
-    how: dict[str, Any] = {"law": settings["noise"], "neighbours": adjacency, "delta": delta}
+    weights = {name: weight for name, weight in settings["weights"].items() if name in epsilons}
+    how: dict[str, Any] = {"law": settings["noise"], "neighbours": adjacency, "delta": delta, "weights": weights}
     return answers_for(schema, epsilons, settings["rounds"], loss, spec, settings["box"], **how)
 
 
@@ -162,9 +164,8 @@ def _forecast(built: Built, estimate: PilotEstimate, answers: Answers) -> Foreca
     settings, names = built.settings, [name for name, _ in answers.epsilons]
     given = settings["n_records"]
     records = [given[name] for name in names] if isinstance(given, Mapping) else [given / len(names)] * len(names)
-    weights = [settings["weights"].get(name, 1.0) for name in names]
-    steps = steps_of_keys(built.schema, settings)
-    return forecast(estimate, steps, settings["rounds"], answers, records, weights)
+    divisor(given, names, answers)
+    return forecast(estimate, steps_of_keys(built.schema, settings), settings["rounds"], answers, records)
 
 
 def _guessed(answers: Answers, adjacency: Adjacency) -> str:

@@ -25,13 +25,12 @@ from .planned import rounds_alike
 from .quiet import quiet
 from .rehearse import rehearse_built
 
-
 Costs = dict[str, tuple[Budget, list[Charge]]]
 """Budget and charges, by party."""
 
 
 def refuse_unaffordable(built: Built) -> Costs:
-    """Refuse a study whose plan exceeds the budget of a party, by a rehearsal, so that nothing of it is asked; else what it costs.
+    """Refuse a study whose plan exceeds the budget of a party, by a rehearsal, so that nothing of it is asked; or price it.
 
     Raises
     ------

@@ -44,7 +44,7 @@ def budget_of(plan: OwnersPlan, owner: str) -> dict[str, Any]:
     epsilon = plan.budgets[owner] / (2 if plan.noise.neighbours == "replace-one" else 1)
     if plan.noise.law == "gaussian":
         return {"epsilon": epsilon, "delta": plan.noise.delta}
-    return {"epsilon": epsilon, "delta": LEAST_DELTA}
+    return {"epsilon": epsilon, "delta": LEAST_DELTA, "accountant": "basic"}
 
 
 MEASURE = "relative fitness"

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.data import Schema, Table
+from hedgerow.data import Column, Schema, Table
 from hedgerow.data.cases import whole_cases
 from hedgerow.errors import StudyInvalid
 from hedgerow.learn.queries import Inputs, QueryLoss, Steps, length_of, longest_of, loss_of
@@ -53,8 +53,8 @@ class QueriesAsked:
     study : Study or None
         Where a study says all that.
     schema : Schema or None
-    server : Table or None
-        The records that the study holds out.
+    public : Table or None
+        Records that belong to no owner, where the file names some.
     """
 
     loss: QueryLoss
@@ -63,7 +63,7 @@ class QueriesAsked:
     noise: SumNoise
     study: Study | None = None
     schema: Schema | None = None
-    server: Table | None = None
+    public: Table | None = None
 
 
 def plan_owners(path: str | Path, *, data_dir: str | Path | None = None) -> OwnersPlan:
@@ -104,7 +104,7 @@ def plan_file(file: OwnersFile, asked: QueriesAsked, known: KnownLoss, spent: fl
 
 def asked_of(file: OwnersFile, data_dir: str | Path | None = None) -> QueriesAsked:
     """What is asked, by the file's study or its [model]."""
-    return _of_model(file.model) if file.model is not None else _of_study(load(str(file.study)), data_dir)
+    return _of_model(file.model) if file.model is not None else _of_study(load(str(file.study)), file.pilot, data_dir)
 
 
 def known_of(file: OwnersFile, asked: QueriesAsked, data_dir: str | Path | None = None) -> KnownLoss:
@@ -117,8 +117,9 @@ def known_of(file: OwnersFile, asked: QueriesAsked, data_dir: str | Path | None 
         if asked.loss.kind != "squared" and b.sampling is None:
             raise _no_sampling("pilot.bounds")
         return KnownLoss.of_bounds(size, asked.steps, rounds, curvature=b.curvature, least=b.least, sampling=b.sampling)
-    if pilot.data is not None:
-        table = _public(pilot, asked, data_dir)
+    if asked.public is not None:
+        table = whole_cases(asked.public, [*asked.spec.features, asked.spec.target])
+        table = table if pilot.records is None else table.take(range(min(pilot.records, len(table))))
         x, y = asked.spec.rows(table.columns), asked.spec.targets(table.columns)
         weight = None if table.schema.weight is None else np.asarray(table[table.schema.weight], float)
         source = f"{len(y):,} public records of {table.name}".replace(",", " ")
@@ -137,7 +138,7 @@ def _of_model(model: ModelSection) -> QueriesAsked:
     return QueriesAsked(loss, spec, steps, _noise(model.model_dump(), longest))
 
 
-def _of_study(study: Study, data_dir: str | Path | None) -> QueriesAsked:
+def _of_study(study: Study, pilot: PilotSection, data_dir: str | Path | None) -> QueriesAsked:
     if study.program.name != PROGRAM:
         raise StudyInvalid(
             f"the study {study.name!r} is of {study.program.name!r}.", remedy=f"A plan is of owners' answers to {PROGRAM!r}."
@@ -146,13 +147,16 @@ def _of_study(study: Study, data_dir: str | Path | None) -> QueriesAsked:
     settings: dict[str, Any] = settings_of(listing(PROGRAM), given)
     if "neighbours" not in given:  # those of the ledger, so that one number stands everywhere
         settings["neighbours"] = "add-remove"
-    table, server = tables(study, None if data_dir is None else Path(data_dir))
-    schema = table.schema
-    loss, spec, steps = (make(schema, settings) for make in (loss_of_keys, spec_of_keys, steps_of_keys))
+    public, schema = None, None
+    if pilot.data is not None and pilot.residual is None:
+        public = _public(pilot, study, data_dir)
+        schema = public.schema
+    schema = schema or declared_schema(study, settings) or tables(study, data_dir)[0].schema
+    loss, spec, steps = loss_of_keys(schema, settings), spec_of_keys(schema, settings), steps_of_keys(schema, settings)
     longest = longest_of(schema, loss, spec, steps.box, 1 if settings["noise"] == "laplace" else 2)
     if longest is None:
         raise StudyInvalid("record weights declare no range, so a record's gradient has no bound.", remedy="Declare it.")
-    return QueriesAsked(loss, spec, steps, _noise(settings, longest), study, schema, server)
+    return QueriesAsked(loss, spec, steps, _noise(settings, longest), study, schema, public)
 
 
 def _noise(settings: Mapping[str, Any], longest: float) -> SumNoise:
@@ -181,26 +185,46 @@ def _of_numbers(pilot: PilotSection, asked: QueriesAsked) -> KnownLoss:
     return KnownLoss.of(estimate, asked.steps, asked.noise.horizon, quadratic=asked.loss.kind == "squared")
 
 
-def _public(pilot: PilotSection, asked: QueriesAsked, data_dir: str | Path | None) -> Table:
-    """Records that belong to no owner, with no value missing."""
-    study = asked.study
-    assert study is not None
+def _public(pilot: PilotSection, study: Study, data_dir: str | Path | None) -> Table:
+    """Records that belong to no owner."""
     if pilot.data == SERVER:
-        if asked.server is None:
+        server = tables(study, data_dir)[1]
+        if server is None:
             raise StudyInvalid(
                 'pilot.data = "server", and the study holds none out.', remedy="Set evaluation.holdout in the study."
             )
-        table = asked.server
-    else:
-        named = Path(str(pilot.data)).suffix.lower() in SUFFIXES
-        data = study.data.model_copy(
-            update={"path": pilot.data if named else None, "name": None if named else pilot.data, "records": None}
-        )
-        alone = study.evaluation.model_copy(update={"holdout": 0.0})
-        other = study.model_copy(update={"data": data, "evaluation": alone})
-        table = tables(other, None if data_dir is None else Path(data_dir))[0]
-    kept = whole_cases(table, [*asked.spec.features, asked.spec.target])
-    return kept if pilot.records is None else kept.take(range(min(pilot.records, len(kept))))
+        return server
+    named = Path(str(pilot.data)).suffix.lower() in SUFFIXES
+    where: dict[str, Any] = {
+        "path": pilot.data if named else None,
+        "name": None if named else pilot.data,
+        "records": None,
+        "parties": {},
+    }
+    whole = study.evaluation.model_copy(update={"holdout": 0.0})
+    other = study.model_copy(update={"data": study.data.model_copy(update=where), "evaluation": whole})
+    return tables(other, data_dir)[0]
+
+
+def declared_schema(study: Study, settings: Mapping[str, Any]) -> Schema | None:
+    """The columns that the program reads, as the study itself declares them; None where it leaves that to the data.
+
+    With it no record of an owner is read for a plan, also where these are at stations.
+    """
+    data, target = study.data, study.data.target
+    if target is None or not data.features or data.weight is not None or data.derived:
+        return None
+    columns = []
+    for name in (*data.features, target):
+        said = data.columns.get(name)
+        kind = "number" if said is None or said.kind is None else said.kind
+        kind = "binary" if name == target and settings["model"] != "linear" else kind
+        ends = data.ranges.get(name) or (None if said is None else said.range or (said.low, said.high)) or (None, None)
+        if kind == "category" or (kind != "binary" and None in ends and not settings["centre"]):
+            return None
+        low, high = (None, None) if kind == "binary" else ends
+        columns.append(Column(name, kind, "target" if name == target else "feature", low=low, high=high))
+    return Schema(tuple(columns))
 
 
 SUFFIXES = (".csv", ".parquet", ".npz", ".tsv", ".txt")

@@ -165,10 +165,13 @@ def test_a_question_is_charged_for_the_plan_that_makes_its_noise(tmp_path):
     house = boarded(tmp_path, QUERIES, ("age", "dose", "sick"), budget={"epsilon": 5.0, "delta": 1e-6})
     seen = first_question(house, QUERIES, ("age", "dose", "sick"))
     plan = seen.question.settings["plan"]
-    quiet = replace(plan, multipliers=tuple((name, 1e-6) for name, _ in plan.multipliers))
-    local = partial(seen.question.function, **seen.question.settings | {"plan": quiet})
-    assert asked(house, seen, local=local) == "HR-609"
-    assert asked(house, seen, local=local, release=replace(seen.release, plan=quiet)) == "HR-609"
+    noises = plan.multipliers
+    quiet = replace(plan, multipliers=tuple((name, 1e-6) for name, _ in noises))
+    louder_elsewhere = replace(plan, multipliers=(*((name, 1e-6) for name, _ in noises), ("beta", noises[0][1])))
+    for lie in (quiet, louder_elsewhere):
+        local = partial(seen.question.function, **seen.question.settings | {"plan": lie})
+        assert asked(house, seen, local=local) == "HR-609"
+        assert asked(house, seen, local=local, release=replace(seen.release, plan=lie)) == "HR-609"
     assert asked(house, seen).answered == ("alpha",)
 
 

@@ -49,7 +49,7 @@ from hedgerow.core.mechanism import Plan
 from hedgerow.core.question import local
 from hedgerow.core.randomness import Entropy
 from hedgerow.data import complete_cases, load
-from hedgerow.errors import SettingsInvalid
+from hedgerow.errors import NobodyAnswered, SettingsInvalid
 
 from . import results
 from .answers import Answers
@@ -118,6 +118,7 @@ def gradient_in_turn(broadcast: Array, party: Any, rng: Any, *, loss: QueryLoss,
     keys={**INPUTS, **OWNERS},
     bind={"loss": loss_of_keys, "spec": spec_of_keys, "steps": steps_of_keys, "answers": planned_answers},
     outcome=results.model,
+    with_records=True,
     watch=results.watch,
     case=lambda: Case(
         load("hie").select(["mdvis", "lncoins", "idp", "physlm", "disea"]).take(range(200)),
@@ -178,7 +179,9 @@ def async_queries(
     Raises
     ------
     BudgetExhausted (HR-213)
-        The owners' agreed answers are used up; before anybody is asked.
+        The owners' agreed answers are used up; before anybody is asked in a round. A round that was broken off counts as one.
+    NobodyAnswered (HR-220)
+        In a whole round. Owners that are away for a step lose their turn, and their answer is missing from the sum.
     UnboundedSum (HR-210)
         The channel adds noise, and record weights declare no range.
     BudgetInvalid (HR-214), SettingsInvalid (HR-511)
@@ -192,25 +195,29 @@ def async_queries(
     state = start or QueryState(0, zero, zero)
     known = complete_cases(federation, [*spec.features, spec.target], count=False)
     asked, bound = known.prepare(inputs, spec=spec), bound_of(federation, loss, spec, steps.box)
-    plan = None if answers is None else AnswersInTurn(answers, every)
+    question = partial(gradient, loss=loss, box=steps.box)
     if answers is not None:
         answers.refuse_strangers(federation.names)
         answers.fit(spec.size)
         norm = 1 if answers.law == "laplace" else 2
         check_answers(answers, rounds, longest_of(federation.schema, loss, spec, steps.box, norm))
-        refuse_beyond(answers, rounds - state.round, answered(federation, answers))
+        before = answered(federation, answers) - state.round
+        question, bound = partial(gradient_in_turn, loss=loss, box=steps.box, plan=AnswersInTurn(answers, every)), None
     for round in range(state.round + 1, rounds + 1):
-        theta, average = state.theta, state.average
+        if answers is not None:
+            refuse_beyond(answers, round, before)
+        theta, average, away, heard = state.theta, state.average, NobodyAnswered("nobody was asked."), False
         for t, group in enumerate(_dealt(asked, every), start=1):
-            if not group.members:
-                total = zero
-            elif plan is None:
-                total = group.sum(partial(gradient, loss=loss, box=steps.box), theta, bound=bound)
-            else:
-                total = group.sum(partial(gradient_in_turn, loss=loss, box=steps.box, plan=plan), theta)
-            k = (round - 1) * every + t
+            k, total = (round - 1) * every + t, zero
+            if group.members:
+                try:
+                    total, heard = group.sum(question, theta, bound=bound), True
+                except NobodyAnswered as error:  # whoever is away loses its turn
+                    away = error
             moved = steps.move(theta, every * total / n + loss.ridge * theta, k, horizon)
             theta, average = moved, steps.average(average, theta, moved, k, horizon)
+        if not heard:
+            raise away
         state = QueryState(round, theta, average)
         yield state
 

@@ -5,7 +5,8 @@ unit, and an outline of the settings of function and preparations. What follows 
 broadcast, floating-point settings, and ranges where no noise is scaled by them. A bound per record that noise is scaled by is
 at least the announced one: it is a theorem about the function, and a smaller one would understate what a record adds. Where
 a party cannot hold single records to it (`engines.records`), and where noise is made by the function itself, real numbers of
-settings are as announced too. An aggregation is the announced one with all its settings.
+settings are as announced too. An aggregation is the announced one with all its settings. How many parties fall into a part that
+is drawn anew for each question is free where parties add the noise, whose cost does not depend on it.
 """
 
 from __future__ import annotations
@@ -171,7 +172,7 @@ def signature_of(outbox: Outbox, aggregation: str, *, rows: bool) -> QuestionSig
         str(release.mechanism or "none") if release.plan is None else "at the party",
         str(release.compression or "none"),
         str(release.unit or "") if noisy or release.plan is not None else "",
-        f"{sampling.kind} {sampling.rate:g} {sampling.size}",
+        "part" if sampling.kind == "part" and release.at_parties else f"{sampling.kind} {sampling.rate:g} {sampling.size}",
         norms_of(release.bounds if noisy else release.clip),
         rows and outbox.keep_rows,
         digest("outline", repr((arguments, *about)).encode()).hex()[:32],

@@ -247,6 +247,8 @@ class Running:
         sums = self._sums.plus(change.gained.items()).plus(change.lost.items(), -1)
         if epsilon == math.inf or sums.n_open:
             return epsilon == math.inf
+        if accountant == "tightest" and not sums.n_rest and self._by_losses(change, sums, epsilon, delta):
+            return True  # one Gaussian, whose curve is known exactly and quickly
         if accountant in ("rdp", "moments", "tightest"):
             low, high = self._renyi(change, sums, delta, renyi.MOMENTS if accountant == "moments" else renyi.ORDERS)
             fits = _sure(low, high, epsilon)

@@ -1,0 +1,130 @@
+"""What a run of `forecast_trials` shows: forecast and achieved, how many runs lie in the interval, boxes over questions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hedgerow.core.arrays import Array
+from hedgerow.core.federation import Federation
+from hedgerow.core.party import Parties
+from hedgerow.learn.queries import looks_of, optimum, pooled, relative_fitness, trials_of
+from hedgerow.learn.queries.keys import loss_of_keys, spec_of_keys
+from hedgerow.learn.queries.results import AXES, COLUMNS, NAMES, SHORT, slope_of
+from hedgerow.market.theorems import theorem_3_printed
+from hedgerow.report import Curve, Outcome, Series
+from hedgerow.report.numerals import show
+
+from .forecast_trials import ForecastTrialState
+
+if TYPE_CHECKING:
+    import pandas
+
+MEAN, LOW, HIGH, ZERO, BIAS = range(5)
+"""Places in `ForecastTrialState.forecasts`."""
+BOXES = 4
+"""Combinations whose boxes are drawn."""
+
+
+def outcome(federation: Federation, settings: Mapping[str, Any], state: ForecastTrialState, records: Parties | None) -> Outcome:
+    """Tables and figures, and two numbers: achieved over forecast, and the share of runs in the interval."""
+    if records is None:
+        return Outcome(text={"Trials": "Relative fitness is known to a simulation only."})
+    import pandas
+
+    loss, spec, box = loss_of_keys(federation.schema, settings), spec_of_keys(federation.schema, settings), settings["box"]
+    trials = trials_of(settings["noises"], settings["epsilons"], settings["shares"], settings["horizons"])
+    parts = {share: pooled(records, spec, share) for share in settings["shares"]}
+    best = {share: optimum(loss, *rows, box) for share, rows in parts.items()}
+
+    def fitness(theta: Array, share: float) -> Array:
+        return relative_fitness(loss, theta, best[share], *parts[share])
+
+    done = range(state.round - 1)
+    psi = {i: fitness(state.average[i], trials[i].share) for i in done}
+    rows = []
+    for i in done:
+        trial, runs = trials[i], psi[i]
+        given = (trial.noise, trial.epsilon, round(trial.share * settings["n_records"]), trial.horizon)
+        low, high = np.percentile(runs, (5, 95))
+        told = [
+            value
+            for found in state.forecasts[:, i]
+            for value in (*found[: HIGH + 1], runs.mean() / found[MEAN], np.mean((runs > found[LOW]) & (runs < found[HIGH])))
+        ]
+        rows.append((*given, trial.share, runs.mean(), low, high, state.forecasts[0, i, ZERO], *told))
+    heads = ["noise", "epsilon", "records", "horizon", "share", "mean", "low", "high", "first"]
+    each = [(name, one) for name in state.known for one in ("forecast", "from", "to", "achieved / forecast", "inside")]
+    table = pandas.DataFrame(rows, columns=[*heads, *(f"{one}, {name}" for name, one in each)])
+    table["noiseless"] = [state.forecasts[0, i, BIAS] for i in done]
+    swept = [axis for axis in AXES if len(settings[AXES[axis]]) > 2]
+    slopes = [slope_of(table, noise, axis) for axis in swept for noise in settings["noises"]]
+    fits = pandas.DataFrame(slopes, columns=["noise", "in", "slope", "standard error", "points", "others"])
+    heads = {"mean": "achieved", "low": "5%", "high": "95%", "first": "zeros"}
+    shown = table.drop(columns=["share", "noiseless"]).rename(columns=heads)
+    return Outcome(
+        metrics=metrics_of(state, table) | {f"slope{SHORT[noise]}": value for noise, _, value, *_ in slopes[::-1]},
+        tables={
+            "Forecast and achieved": shown.replace({"noise": NAMES}),
+            "Slopes on log-log axes": fits.replace({"noise": NAMES}),
+        },
+        curves=(
+            *(by_axis(settings, state, table, axis, noise) for axis in swept for noise in settings["noises"]),
+            *by_question(settings, state, trials, fitness),
+        ),
+        coefficients=table,
+    )
+
+
+def metrics_of(state: ForecastTrialState, table: pandas.DataFrame) -> dict[str, float]:
+    """Of every estimate: ends of achieved over forecast, and the share of runs inside; saturated combinations left out."""
+    found = {}
+    for name in state.known:
+        valid = table[table[f"forecast, {name}"] < table["first"]]
+        if len(valid):
+            ratio = valid[f"achieved / forecast, {name}"]
+            found |= {
+                f"least achieved over forecast, {name}": ratio.min(),
+                f"largest achieved over forecast, {name}": ratio.max(),
+            }
+            found[f"runs in the interval, {name}"] = valid[f"inside, {name}"].mean()
+    return {key: float(value) for key, value in found.items()}
+
+
+def by_axis(settings: Mapping[str, Any], state: ForecastTrialState, table: pandas.DataFrame, axis: str, noise: str) -> Curve:
+    """Achieved, forecast with the interval of a run, and Theorem 3 through the first point, at the first other settings."""
+    x, others, name = COLUMNS[axis], [key for key in AXES if key != axis], state.known[0]
+    at = table[table["noise"] == noise]
+    at = at[(at[others] == at[others].iloc[0]).all(axis=1)]
+    values = tuple(map(float, at[x]))
+    columns = {key: tuple(map(float, at[f"{key}, {name}"])) for key in ("forecast", "from", "to")}
+    theorem = np.array([theorem_3_printed(1.0, 1.0, n, [e] * 3) for n, e in zip(at["records"], at["epsilon"], strict=True)])
+    series = [
+        Series("achieved, mean", values, tuple(map(float, at["mean"]))),
+        Series(f"forecast, {name}", values, columns["forecast"], "reference", columns["from"], columns["to"]),
+    ]
+    if axis != "horizon":
+        fitted = theorem * (at["mean"].iloc[0] / theorem[0])
+        series.append(Series("Theorem 3 through the first point", values, tuple(map(float, fitted)), "muted"))
+    title = ", ".join(filter(None, (f"Relative fitness by {x}", settings["called"], noise)))
+    note = f"The band holds 90 of 100 runs, by the forecast. {NAMES[noise]}."
+    return Curve(title, x, "relative fitness", tuple(series), note=note, log="xy")
+
+
+def by_question(settings: Mapping[str, Any], state: ForecastTrialState, trials: Any, fitness: Any) -> tuple[Curve, ...]:
+    """Median fitness so far by question, with a band from the 25th to the 75th percentile of runs."""
+    looks = looks_of([trial.horizon for trial in trials])
+    chosen = [i for i, trial in enumerate(trials) if trial.noise == trials[0].noise and i < state.round - 1]
+    series = []
+    for i in chosen[:: max(-(-len(chosen) // BOXES), 1)]:
+        trial = trials[i]
+        at = [j for j, k in enumerate(looks) if k <= trial.horizon]
+        boxes = np.array([np.percentile(fitness(state.path[j, i], trial.share), (25, 50, 75)) for j in at])
+        low, middle, high = (tuple(map(float, column)) for column in boxes.T)
+        name = f"epsilon {show(trial.epsilon)}, {show(100 * trial.share)}% of the records, T {trial.horizon}"
+        series.append(Series(name, tuple(float(looks[j]) for j in at), middle, low=low, high=high))
+    title = ", ".join(filter(None, ("Relative fitness by question", settings["called"])))
+    note = f"Median of runs, and 25% to 75% of them. {NAMES[trials[0].noise]}."
+    return (Curve(title, "question", "relative fitness", tuple(series), note=note, log="xy"),)
