@@ -214,12 +214,22 @@ def test_noise_of_the_plan_is_that_of_the_answers(lending):
 def test_the_page_is_one_file_with_the_sentence_the_table_and_what_is_not_seen(lending):
     page = plan_page(lending, "[program]\nepsilons = { harbour = 2 }")
     assert lending.sentence() in page
+    assert lending.sentence() in " ".join(repr(lending).split())
     assert all(name in page for name in LENDING)
     assert left_out(lending).startswith("Left out: chapel (from a price of ")
     for word in ("Heterogeneity", "Truthfulness", "141 records", "Saturation", "[program]", "<svg"):
         assert word in page
     assert "src=" not in page
     assert "http" not in page.replace("http-equiv", "")
+
+
+def test_of_many_that_are_left_out_those_are_named_who_would_be_the_first():
+    many = {f"owner {k}": OwnerOffer(100 + k, (0.5, 1.0), 1.0) for k in range(40)} | {
+        "large": OwnerOffer(10**6, (1.0, 1.0), 0.1)
+    }
+    said = left_out(plan(many, KNOWN, NOISE, value=100.0))
+    assert said.startswith("Left out: owner 39 (from a price of ")
+    assert said.endswith("and 34 more.")
 
 
 def test_names_of_owners_are_text():

@@ -280,7 +280,7 @@ def _owners(
                 payment=price * float(q[k]) + c * math.expm1(spent),
                 cost=c * math.expm1(one.budget),
                 deviation=float(gains[k]),
-                why="" if e else f"from a price of {supply.entries[0][k]:.3g} on",
+                entry=float(supply.entries[0][k]),
             )
         found.append(one)
     return tuple(found)
