@@ -9,7 +9,7 @@ from hedgerow.market.forecast import forecast
 from hedgerow.market.owner_noise import mean_variance
 from hedgerow.market.posterior import advantage
 from hedgerow.study import load, parse
-from hedgerow.study.accuracy import accuracy_cost, agreed
+from hedgerow.study.accuracy import accuracy_cost, agreed, protected
 
 QUERIES = """
 title = "Tumours"
@@ -120,6 +120,7 @@ def test_without_records_of_the_server_there_is_no_forecast():
 def test_other_programs_have_their_noise_and_no_forecast():
     study = parse({"name": "noisy"} | tomllib.loads(NOISY))
     assert agreed(study) == ((4.0,), 1e-5, "add-remove")
+    assert (protected(study), protected(queries()), protected(load("digits-fedavg"))) == ("record", "record", "party")
     cost = accuracy_cost(study, [1.0, 4.0], 0.0, "add-remove")
     assert cost.sentence.startswith("No forecast of accuracy exists for the program logistic_regression.")
     (grid,) = cost.grids

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.core.events import Sampling
+from hedgerow.core.events import Sampling, Unit
 from hedgerow.errors import BudgetInvalid
 from hedgerow.learn.queries.answers import Answers
 from hedgerow.learn.queries.keys import loss_of_keys, spec_of_keys, steps_of_keys
@@ -81,6 +81,11 @@ def agreed(study: Study) -> tuple[tuple[float, ...], float, Adjacency]:
     if study.budget is not None:
         return (study.budget.epsilon,), study.budget.delta, study.budget.adjacency
     return (), 0.0, "add-remove"
+
+
+def protected(study: Study) -> Unit:
+    """Whose presence a study's epsilon protects: its budget's unit, and a record where it has none."""
+    return "record" if study.budget is None else study.budget.unit
 
 
 def _of_queries(built: Built, epsilons: Sequence[float], delta: float, adjacency: Adjacency) -> AccuracyCost:
