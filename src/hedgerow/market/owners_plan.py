@@ -115,6 +115,8 @@ class OwnersPlan:
         What the forecast follows from.
     digest : str
         Of the file that the plan was made from.
+    spent_delta : float
+        At which that was spent; 0 where nothing was.
     """
 
     title: str
@@ -131,6 +133,7 @@ class OwnersPlan:
     spent: float
     known: KnownLoss
     digest: str = ""
+    spent_delta: float = 0.0
 
     @property
     def coalition(self) -> tuple[PlannedOwner, ...]:

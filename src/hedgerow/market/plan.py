@@ -63,6 +63,7 @@ def plan(
     *,
     value: float | None = None,
     spent: float = 0.0,
+    spent_delta: float = 0.0,
     title: str = "",
     digest: str = "",
 ) -> OwnersPlan:
@@ -78,8 +79,8 @@ def plan(
     value : float, optional
         What one unit of relative fitness less is worth to the learner; then every offer has a cost. Without it nobody is paid,
         and everybody answers at its highest epsilon.
-    spent : float
-        Epsilon that each owner spent before, on the private question; budgets cover it.
+    spent, spent_delta : float
+        Epsilon that each owner spent before, on the private question, at that delta; budgets cover it.
     title, digest : str
         A heading, and what identifies the file of the offers.
 
@@ -129,6 +130,7 @@ def plan(
         spent,
         known,
         digest,
+        spent_delta,
     )
 
 

@@ -43,13 +43,13 @@ def budget_of(plan: OwnersPlan, owner: str) -> dict[str, Any]:
     """
     epsilon = plan.budgets[owner] / (2 if plan.noise.neighbours == "replace-one" else 1)
     if plan.noise.law == "gaussian":
-        return {"epsilon": epsilon, "delta": plan.noise.delta}
-    return {"epsilon": epsilon, "delta": LEAST_DELTA, "accountant": "basic"}
+        return {"epsilon": epsilon, "delta": max(plan.noise.delta, plan.spent_delta)}
+    return {"epsilon": epsilon, "delta": plan.spent_delta or LEAST_DELTA, "accountant": "basic"}
 
 
 MEASURE = "relative fitness"
 LEAST_DELTA = 1e-9
-"""Of budgets where noise is Laplace's, which needs none."""
+"""Of budgets where noise is Laplace's, which needs none, and nothing was spent at a larger one."""
 
 
 def source_of(plan: OwnersPlan) -> str:
