@@ -3,11 +3,15 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import hedgerow as hr
 from hedgerow.core.ledger import Entry, Ledger
 from hedgerow.errors import BudgetExhausted, MixedUnits, StudyInvalid
+from hedgerow.learn.queries import optimum, pooled
+from hedgerow.learn.queries.keys import loss_of_keys, spec_of_keys
+from hedgerow.learn.queries.results import fitness_of
 from hedgerow.store import LedgerFile
 from hedgerow.study import parse, rehearse, run_study
 from hedgerow.study.agreed import budgets_of, forecast_grids
@@ -180,6 +184,19 @@ def test_what_was_spent_is_counted_again_from_the_ledger_of_a_run(tmp_path):
     assert grid(resumed.report, "Budgets of parties").rows[0][:3] == ("party 1", 0.5, 0.5)
 
 
+def test_a_party_that_is_left_out_by_name_pays_nothing():
+    few = {"epsilons": {name: AGREED[name] for name in ("party 1", "party 2")}, "left_out": ["party 3"]}
+    ledger = asked(study(allowed({"party 1": 0.5, "party 3": 0.1}, accountant="basic"), program=few))
+    assert [cost.spent for cost in ledger.by_party().costs.values()] == pytest.approx([0.5, 0.0], rel=1e-15)
+    assert dict(ledger.entries[0].by_party)["party 3"].kind == "none"
+
+
+def test_the_order_of_parties_in_an_entry_is_that_of_the_federation():
+    """A resumed run, in another process, writes the same entries."""
+    few = {"epsilons": {"party 2": 1.0}, "left_out": ["party 3", "party 1"]}
+    assert [name for name, _ in asked(study({}, program=few), 1).entries[0].by_party] == ["party 1", "party 3"]
+
+
 def test_an_entry_with_events_of_its_parties_comes_back_equal():
     entry = asked(study(), 1).entries[0]
     assert dict(entry.by_party).keys() == {"party 1", "party 3"}
@@ -206,6 +223,17 @@ def test_a_report_says_what_was_expected_and_what_was_achieved(tmp_path, low, hi
     assert dict(report.metrics)["relative fitness"] == row[found.columns.index("achieved")] > 0
     assert found.note.endswith("1000 public rows.")
     assert "exact results beside the released ones" in report.exposed
+
+
+def test_fitness_is_that_on_the_records_of_those_who_take_part():
+    few = {"epsilons": {name: AGREED[name] for name in ("party 1", "party 2")}, "left_out": ["party 3"]}
+    built = build(study({}, program=few))
+    records, settings = hr.engines.records(built.federation), built.settings
+    pair = records.pool(np.array([0, 1]))
+    loss, spec = loss_of_keys(built.schema, settings), spec_of_keys(built.schema, settings)
+    best = optimum(loss, *pooled(pair, spec), settings["box"])
+    assert fitness_of(best, built.schema, settings, records) == pytest.approx(0.0, abs=1e-12)
+    assert fitness_of(best, built.schema, settings | {"left_out": None}, records) > 1e-6
 
 
 def test_stations_cannot_know_what_was_achieved_and_a_forecast_is_an_interval():

@@ -128,6 +128,20 @@ def test_epsilons_for_replaced_records_are_halved_for_the_ledger(tmp_path):
 
 
 @pytest.mark.slow
+def test_budgets_of_laplace_noise_have_the_delta_of_the_private_question_before_it(tmp_path):
+    """At a smaller one Gaussian noise of the question costs more than what was agreed for it."""
+    base = shared(tmp_path)
+    path = written(tmp_path, {"epsilon": 0.5, "delta": 1e-7}, base | {"program": base["program"] | {"noise": "laplace"}})
+    plan = plan_owners(path)
+    write_study(plan, tmp_path / "base.toml", tmp_path / "study.toml")
+    report = run_study(load(tmp_path / "study.toml"), tmp_path / "run").report
+    rows = grid(report, "Budgets of parties").rows
+    assert {delta for *_, delta in rows} == {1e-7}
+    for name, limit, spent, *_ in rows:
+        assert plan.budgets[name] * (1 - 1e-3) < spent <= limit == plan.budgets[name]
+
+
+@pytest.mark.slow
 def test_a_private_question_is_asked_once_and_charged_to_the_shared_ledger(tmp_path):
     base = shared(tmp_path)
     path = written(tmp_path, {"epsilon": 0.5}, base)
@@ -149,12 +163,6 @@ def test_a_private_question_is_asked_once_and_charged_to_the_shared_ledger(tmp_p
     for name, limit, spent, *_ in grid(report, "Budgets of parties").rows:
         assert plan.epsilons[name] * 0.99 < spent <= limit == plan.budgets[name]
     assert len(read_chain(tmp_path / "owners.sqlite").entries) == 9
-
-
-@pytest.mark.slow
-def test_another_question_is_not_taken_for_the_first(tmp_path):
-    base = shared(tmp_path)
-    plan_owners(written(tmp_path, {"epsilon": 0.5}, base))
     with pytest.raises(StudyInvalid, match=r"asked another question: epsilon \(0.5, now 0.4\)"):
         plan_owners(written(tmp_path, {"epsilon": 0.4}, base))
 

@@ -62,7 +62,7 @@ class Entry:
     distinct : int, optional
         Numbers that are no copies of others, where they are fewer: the upper triangle of a symmetric matrix.
     by_party : tuple of (party, Event)
-        What it costs parties whose own noise makes that another event; it costs none of them more than `event`.
+        What it costs parties whose own noise makes that another event, or who are left out by name: nobody more than `event`.
     """
 
     round: int
@@ -124,7 +124,7 @@ class Entry:
         MixedUnits (HR-215)
             It is bounded for another unit.
         """
-        if self.free:
+        if self.free or (event is not None and event.kind == "none"):
             return None
         if not self.event.open and self.unit != unit:
             raise MixedUnits(

@@ -67,10 +67,15 @@ class Release:
 
     def events_of(self, parties: Iterable[str]) -> dict[str, Event]:
         """The costs at those of some parties whose own noise makes it another than `event`."""
-        if self.plan is None or type(self.plan).event_of is Plan.event_of:
+        if self.plan is None or not self.tells_parties_apart:
             return {}
         most = self.event
         return {name: event for name in parties if (event := self.plan.event_of(name)) != most}
+
+    @property
+    def tells_parties_apart(self) -> bool:
+        """Whether its plan knows what it costs each party."""
+        return self.plan is not None and type(self.plan).event_of is not Plan.event_of
 
     @property
     def unit(self) -> Unit | None:

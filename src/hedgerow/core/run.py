@@ -289,8 +289,16 @@ class Run:
             part=None if release.key or self._turns_moved(cohort) else cohort.part,  # a key is charged with another part
             drawn=cohort.branch,
             distinct=outbox.distinct,
-            by_party=tuple(release.events_of(self.engine.parties).items()) if charged == release.event else (),
+            by_party=self._by_party(release, cohort) if charged == release.event else (),
         )
+
+    def _by_party(self, release: Release, cohort: Cohort) -> tuple[tuple[str, Event], ...]:
+        """What a question costs parties of whom its plan tells it; nothing those who are left out by name, which is public."""
+        found = release.events_of(self.engine.parties)
+        if release.tells_parties_apart and cohort.sampling.kind == "given" and cohort.part is None:
+            asked = set(cohort.members)
+            found |= {name: Event("none") for name in self.engine.parties if name not in asked}
+        return tuple(found.items())
 
     def _turns_moved(self, cohort: Cohort) -> bool:
         """Whether parties take turns in another order than entries of the ledger do, as after a resumption without a seed."""

@@ -108,7 +108,7 @@ class Priced:
 class PartyCosts:
     """What the entries of all runs cost each party that has a limit, by its own noise.
 
-    A party is charged for every question of the run, also where a cohort left it out: who was drawn is not in a ledger.
+    A party is charged for every question of the run, also where a drawn cohort left it out: who was drawn is not in a ledger.
     """
 
     def __init__(self, limits: Mapping[str, Limit], *lists: list[Entry]) -> None:
@@ -122,8 +122,8 @@ class PartyCosts:
         """These costs, with all entries charged."""
         for followed in self._followed:
             for entry in followed.unread():
-                for cost, debit in [*self._debits(entry)]:
-                    cost.add(debit)
+                for name, debit in [*self._debits(entry)]:
+                    self.costs[name].add(debit)
         return self
 
     def refuse(self, entry: Entry) -> None:
@@ -135,17 +135,17 @@ class PartyCosts:
         MixedUnits (HR-215)
         """
         own = dict(entry.by_party)
-        for name, (cost, debit) in zip(self._limits, self._debits(entry), strict=False):
-            if not cost.would(debit):
+        for name, debit in self._debits(entry):
+            if not self.costs[name].would(debit):
                 raise BudgetExhausted(
                     f"round {entry.round} ({entry.query}, {own.get(name, entry.event)} at {name}) would exceed the budget of "
                     f"{name}, {self._limits[name]}.",
                     remedy=f"What was released stands. For more, {name} adds more noise, or agrees on a larger budget.",
                 )
 
-    def _debits(self, entry: Entry) -> Iterator[tuple[Spending, Debit]]:
-        """What an entry is charged to each, in the order of the limits; nothing where it is free."""
+    def _debits(self, entry: Entry) -> Iterator[tuple[str, Debit]]:
+        """What an entry is charged to each party that it costs something."""
         own = dict(entry.by_party)
         for name, limit in self._limits.items():
             if (debit := entry.debit(limit.unit, own.get(name))) is not None:
-                yield self.costs[name], debit
+                yield name, debit

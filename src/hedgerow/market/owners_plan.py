@@ -34,8 +34,8 @@ class PlannedOwner:
         In the learner's currency; None where the plan has no prices.
     deviation : float or None
         What another epsilon on offer, or none, would gain it at the same price: 0 or less.
-    why : str
-        Why it is left out.
+    entry : float or None
+        The least price at which it takes part.
     """
 
     name: str
@@ -48,7 +48,7 @@ class PlannedOwner:
     payment: float | None = None
     cost: float | None = None
     deviation: float | None = None
-    why: str = ""
+    entry: float | None = None
 
     @property
     def taken(self) -> bool:
@@ -115,6 +115,8 @@ class OwnersPlan:
         What the forecast follows from.
     digest : str
         Of the file that the plan was made from.
+    spent_delta : float
+        At which that was spent; 0 where nothing was.
     """
 
     title: str
@@ -131,6 +133,7 @@ class OwnersPlan:
     spent: float
     known: KnownLoss
     digest: str = ""
+    spent_delta: float = 0.0
 
     @property
     def coalition(self) -> tuple[PlannedOwner, ...]:

@@ -6,7 +6,8 @@
     before each question  the ledger refuses it where it is too much for a party (`core.tally.PartyCosts`)
 
 Everything is counted from the ledger, which has the events of parties whose noise differs, so that a resumed run counts what
-it spent before. A party is charged for every question of its run, also for one that a cohort leaves out.
+it spent before. A party is charged for every question of its run, also for one that a drawn cohort leaves out, but for those
+of gradient queries that leave it out by name.
 """
 
 from __future__ import annotations

@@ -99,7 +99,8 @@ def pilot_folder(file: OwnersFile, path: str | Path) -> Path:
 def plan_file(file: OwnersFile, asked: QueriesAsked, known: KnownLoss, spent: float = 0.0) -> OwnersPlan:
     """Plan from what a file says and what is known."""
     value = None if file.value is None else file.value.per_fitness
-    return plan(file.offers(), known, asked.noise, value=value, spent=spent, title=file.title, digest=file.digest)
+    before = {"spent": spent, "spent_delta": file.pilot.delta if spent else 0.0}
+    return plan(file.offers(), known, asked.noise, value=value, title=file.title, digest=file.digest, **before)
 
 
 def asked_of(file: OwnersFile, data_dir: str | Path | None = None) -> QueriesAsked:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from hedgerow.core.arrays import Array
-from hedgerow.core.party import Parties
+from hedgerow.core.party import Parties, Party
 
 from .inputs import BUCKET, Inputs, X, Y, inputs
 from .losses import QueryLoss
@@ -20,7 +20,7 @@ WIDTHS = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 """The hinge is rounded off over so much of the margin, less and less: an error of at most a quarter of the last."""
 
 
-def pooled(records: Parties, spec: Inputs, share: float = 1.0) -> tuple[Array, Array, Array]:
+def pooled(records: Parties | Party, spec: Inputs, share: float = 1.0) -> tuple[Array, Array, Array]:
     """All parties' rows, targets and weights in one place, or a share of them by their buckets; a simulation holds them."""
     made = inputs(records.columns, spec=spec)
     kept = (made[BUCKET] < share) & np.isfinite(made[X]).all(1) & np.isfinite(made[Y])

@@ -74,8 +74,10 @@ def model(federation: Federation, settings: Settings, state: QueryState, records
 
 
 def fitness_of(theta: np.ndarray, schema: Schema, settings: Settings, records: Parties) -> float:
-    """Relative fitness of coefficients of shape (d,) on all parties' records, which only a simulation can put in one place."""
-    loss, rows = loss_of_keys(schema, settings), pooled(records, spec_of_keys(schema, settings))
+    """Relative fitness of coefficients of shape (d,) on the records of all that take part, which a simulation has at hand."""
+    out = set(settings.get("left_out") or ())
+    there = records.pool(np.array([i for i, name in enumerate(records.ids) if name not in out])) if out else records
+    loss, rows = loss_of_keys(schema, settings), pooled(there, spec_of_keys(schema, settings))
     return float(relative_fitness(loss, theta, optimum(loss, *rows, settings["box"]), *rows))
 
 
