@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .coalitions import Prefix, best_prefix, best_weights, equal_excess, excess, precisions, weighted_excess
     from .delta_method import ExpectedErrors, errors_from_moments, errors_of_last_step, errors_of_means
     from .forecast import Forecast, channel_variance, forecast
+    from .heterogeneity import OwnerMoments, ask_owners
     from .insurance import FeasibleEpsilons, compensation, feasible_epsilons
     from .known_loss import KnownLoss
     from .leakage import database_leakage, leakage
@@ -40,6 +41,7 @@ __all__ = [
     "KnownLoss",
     "LearnerTerms",
     "Meaning",
+    "OwnerMoments",
     "OwnerOffer",
     "OwnerTerms",
     "OwnersPlan",
@@ -56,6 +58,7 @@ __all__ = [
     "Supply",
     "advantage",
     "advantage_of",
+    "ask_owners",
     "asynchronous",
     "average_weights",
     "best_prefix",
