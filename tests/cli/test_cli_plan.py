@@ -1,6 +1,7 @@
 """`hedgerow plan`: text that fits a terminal, JSON, a page, a study and guards; mistakes are told before a file is written."""
 
 import json
+from importlib import import_module
 
 import pytest
 from typer.testing import CliRunner
@@ -21,6 +22,11 @@ FILE = {
     "value": {"per_fitness": 4e5},
     "owners": OWNERS,
 }
+
+
+@pytest.fixture(autouse=True)
+def few_points_of_the_curve(monkeypatch):
+    monkeypatch.setattr(import_module("hedgerow.market.plan"), "FACTORS", (0.3, 1.0, 3.0))
 
 
 @pytest.fixture
@@ -87,11 +93,28 @@ def test_a_page_and_guards_are_written(owners, tmp_path):
     assert page.startswith("<!doctype html>")
     assert "harbour" in page
     assert sorted(one.name for one in (tmp_path / "guards").iterdir()) == ["harbour.toml", "mill.toml"]
-    epsilon = json.loads(told(owners, "--json"))["owners"][0]["epsilon"]
-    assert read_toml((tmp_path / "guards" / "harbour.toml").read_bytes())["guard"]["budget"]["epsilon"] == epsilon
+    epsilon = read_toml((tmp_path / "guards" / "harbour.toml").read_bytes())["guard"]["budget"]["epsilon"]
+    assert f"{epsilon!r}" in page
 
 
 def test_a_study_is_written_from_a_study_alone(owners, tmp_path):
     with pytest.raises(StudyInvalid, match="needs a study"):
         told(owners, "--write-study", tmp_path / "study.toml", "--out", tmp_path / "plan.html")
     assert not (tmp_path / "plan.html").exists()
+
+
+def test_the_study_of_the_private_question_is_written_to_be_submitted(tmp_path):
+    base = {
+        "data": {"name": "hie", "target": "mdvis", "features": ["physlm"], "ranges": {"physlm": [0, 1], "mdvis": [0, 80]}},
+        "program": {"name": "gradient_queries", "n_records": 5, "rounds": 5, "box": 2.0, "ridge": 0.1},
+        "budget": {"epsilon": 5.0, "delta": 1e-6, "unit": "record", "ledger": "owners.sqlite"},
+    }
+    (tmp_path / "base.toml").write_text(to_toml(base))
+    path = tmp_path / "owners.toml"
+    owners = {"alpha": {"records": 60, "epsilon": 2.0}, "beta": {"records": 40, "epsilon": 1.0}}
+    path.write_text(to_toml({"study": "base.toml", "pilot": {"epsilon": 0.1}, "owners": owners}))
+    told(path, "--write-question", tmp_path / "question.toml")
+    program = read_toml((tmp_path / "question.toml").read_text())["program"]
+    expected = {"name": "pilot_moments", "epsilon": 0.1, "noise_at": "party", "n_records": 100, "box": 2.0, "ridge": 0.1}
+    assert expected.items() <= program.items()
+    assert not (tmp_path / "owners.sqlite").exists()

@@ -81,6 +81,15 @@ def test_the_error_of_a_count_is_the_least_that_holds(epsilon):
     assert row[1:-1].sum() >= 0.95
 
 
+def test_a_party_is_called_a_party():
+    one, several = meaning(1.0, 1e-6, unit="party"), [meaning(e, unit="party") for e in (1.0, 2.0)]
+    for made in (page([one]), page(several)):
+        assert "person" not in " ".join(re.findall(r"[a-z]+", render(made).lower()))
+    assert "that one given party took part" in one.sentences[0]
+    assert "A party is protected as a whole, with all its records." in one.sentences
+    assert "for somebody with several the epsilons add up" in meaning(1.0).sentences[-2]
+
+
 def test_no_number_grows_with_a_database():
     texts = [render(page([meaning(e, 1e-6) for e in es])) for es in ([1.0], [0.5, 2.0])]
     for text in texts:

@@ -1,6 +1,7 @@
 """Plans of owners: what is printed is what is used, paid and charged, and nobody gains by another answer."""
 
 import itertools
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from hedgerow.market.plan import advantage, fitness_of, plan, scaled
 from hedgerow.market.plan_page import left_out, plan_page
 from hedgerow.market.posterior import gaussian_advantage
 
+CURVE = import_module("hedgerow.market.plan")
 LENDING = {
     "harbour": OwnerOffer(40_000, (0.2, 10.0), 1.0),
     "mill": OwnerOffer(20_000, (0.2, 10.0), 1.5),
@@ -33,6 +35,16 @@ def free(offers):
 
 def significant(value):
     return len(f"{value!r}".replace(".", "").lstrip("0").rstrip("0"))
+
+
+@pytest.fixture(autouse=True)
+def few_points_of_the_curve(monkeypatch):
+    monkeypatch.setattr(CURVE, "FACTORS", (0.3, 1.0, 3.0))
+
+
+@pytest.fixture(scope="module")
+def everybody():
+    return plan(free(LENDING), KNOWN, NOISE)
 
 
 @pytest.fixture(scope="module")
@@ -113,17 +125,17 @@ def test_the_forecast_is_that_of_the_answers_which_are_agreed_on():
     assert parts.noise + parts.steps + parts.sample == pytest.approx(parts.expected)
 
 
-def test_what_is_lost_without_an_owner_is_what_a_plan_of_the_others_says():
-    found = plan(free(LENDING), KNOWN, NOISE)
-    for one in found.owners:
+def test_what_is_lost_without_an_owner_is_what_a_plan_of_the_others_says(everybody):
+    found = everybody
+    for one in found.owners[:2]:
         rest = {name: offer for name, offer in free(LENDING).items() if name != one.name}
         assert plan(rest, KNOWN, NOISE).fitness.expected - found.fitness.expected == pytest.approx(
             one.without, rel=2e-3, abs=1e-9
         )
 
 
-def test_without_a_value_nobody_is_paid_and_everybody_answers_at_its_most_open():
-    found = plan(free(LENDING), KNOWN, NOISE)
+def test_without_a_value_nobody_is_paid_and_everybody_answers_at_its_most_open(everybody):
+    found = everybody
     assert found.epsilons == {name: offer.epsilon[1] for name, offer in LENDING.items()}
     assert (found.price, found.payments, found.deviation) == (None, None, None)
     assert "pa" not in found.sentence().replace("parts", "")
@@ -132,8 +144,8 @@ def test_without_a_value_nobody_is_paid_and_everybody_answers_at_its_most_open()
 
 
 @pytest.mark.parametrize("subset", list(itertools.combinations(range(5), 3))[::3])
-def test_the_best_owners_of_equal_weight_are_no_worse_than_others(subset):
-    found = plan(free(LENDING), KNOWN, NOISE)
+def test_the_best_owners_of_equal_weight_are_no_worse_than_others(subset, everybody):
+    found = everybody
     n = np.array([offer.records for offer in LENDING.values()], float)[list(subset)]
     a = NOISE.variance(np.array([offer.epsilon[1] for offer in LENDING.values()]))[list(subset)]
     same = (KNOWN.bias + KNOWN.sampling / n.sum() + KNOWN.amplification * a.sum() / n.sum() ** 2) / KNOWN.least
@@ -214,12 +226,22 @@ def test_noise_of_the_plan_is_that_of_the_answers(lending):
 def test_the_page_is_one_file_with_the_sentence_the_table_and_what_is_not_seen(lending):
     page = plan_page(lending, "[program]\nepsilons = { harbour = 2 }")
     assert lending.sentence() in page
+    assert lending.sentence() in " ".join(repr(lending).split())
     assert all(name in page for name in LENDING)
     assert left_out(lending).startswith("Left out: chapel (from a price of ")
     for word in ("Heterogeneity", "Truthfulness", "141 records", "Saturation", "[program]", "<svg"):
         assert word in page
     assert "src=" not in page
     assert "http" not in page.replace("http-equiv", "")
+
+
+def test_of_many_that_are_left_out_those_are_named_who_would_be_the_first():
+    many = {f"owner {k}": OwnerOffer(100 + k, (0.5, 1.0), 1.0) for k in range(40)} | {
+        "large": OwnerOffer(10**6, (1.0, 1.0), 0.1)
+    }
+    said = left_out(plan(many, KNOWN, NOISE, value=100.0))
+    assert said.startswith("Left out: owner 39 (from a price of ")
+    assert said.endswith("and 34 more.")
 
 
 def test_names_of_owners_are_text():
@@ -240,3 +262,24 @@ def test_what_cannot_be_planned_is_refused():
             OwnerOffer(records, epsilon, cost)
     with pytest.raises(SettingsInvalid, match="least loss"):
         KnownLoss.of_numbers(2, amplification=1.0, bias=0.0, sampling=1.0, least=0.0)
+
+
+@pytest.mark.slow
+def test_of_a_thousand_owners_nobody_gains_by_another_epsilon_or_none():
+    rng = np.random.default_rng(0)
+    offers = {
+        f"owner {k}": OwnerOffer(
+            int(rng.lognormal(8, 1.5)) + 10, (rng.uniform(0.01, 0.3), rng.uniform(0.5, 10)), rng.lognormal()
+        )
+        for k in range(1000)
+    }
+    found = plan(offers, KNOWN, NOISE, value=1e9)
+    assert 50 < len(found.coalition) < 950
+    assert found.deviation <= 1e-6
+    tried = np.geomspace(0.01, 10, 2001)
+    noise = KNOWN.amplification * NOISE.variance(tried)
+    for one, offer in zip(found.owners, offers.values(), strict=True):
+        gains = found.price * offer.records**2 / (KNOWN.sampling * offer.records + noise) - offer.cost * np.expm1(tried)
+        inside = (tried >= offer.epsilon[0]) & (tried <= offer.epsilon[1])
+        assert max(gains[inside].max(), 0.0) - one.surplus <= 1e-6
+        assert one.surplus >= 0

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from hedgerow.errors import BudgetInvalid, SettingsInvalid
+from hedgerow.learn.queries import Steps
 from hedgerow.learn.queries.answers import Answers
+from hedgerow.market.known_loss import KnownLoss
 from hedgerow.market.owner_noise import variances
+from hedgerow.market.owner_offer import OwnerOffer
+from hedgerow.market.pilot_estimate import PilotEstimate
+from hedgerow.market.plan import plan
 from hedgerow.market.price_search import best_price, candidate_prices
 from hedgerow.market.prices import LearnerTerms, OwnerTerms, Supply, post
 from hedgerow.market.sum_noise import SumNoise, separation
@@ -161,6 +168,19 @@ def test_the_lending_plan_of_five_owners():
     assert 0 < posted.surplus[3] < 1e-6
 
 
+def test_a_learner_buys_nothing_where_coefficients_of_zero_are_worth_more():
+    terms = replace(learner(), nothing=0.05)
+    bought = best_price(FIVE, terms)
+    assert bought.epsilons == pytest.approx(best_price(FIVE, learner()).epsilons)
+    poor = best_price(FIVE, replace(terms, value=1.0))  # one owner costs more than what it could save
+    assert not poor.takes_part.any()
+    assert (poor.price, poor.paid, poor.relative_fitness, poor.net) == (0.0, 0.0, 0.05, -0.05)
+    assert poor.deviation_gains.max() == 0
+    some = best_price(FIVE, learner(value=1.0))
+    assert some.takes_part.any()
+    assert some.net < poor.net
+
+
 def test_owners_with_one_epsilon_or_without_a_cost_are_served():
     terms = learner()
     fixed = OwnerTerms(*np.array([[1e4, 2e4], [1.0, 0.0], [1.0, 0.5], [1.0, 2.0]]))
@@ -197,3 +217,11 @@ def test_other_values_out_of_range_are_refused():
         SumNoise("gaussian", 10, 1.0)
     with pytest.raises(SettingsInvalid, match="price"):
         post(0.0, FIVE, learner())
+
+
+def test_a_plan_that_could_only_lose_is_refused():
+    estimate = PilotEstimate(np.diag([0.1, 0.2]), np.array([0.5, 0.5]), 0.05, np.diag([0.01, 0.01]), "made")
+    known = KnownLoss.of(estimate, Steps("algorithm-2", 3.0, 1.0), 50)
+    offers = {"small": OwnerOffer(50, (0.01, 0.1), 1.0)}
+    with pytest.raises(SettingsInvalid, match="no price is worth paying: coefficients of zero"):
+        plan(offers, known, SumNoise("laplace", 50, 5.0), value=1e6)

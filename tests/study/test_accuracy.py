@@ -9,7 +9,7 @@ from hedgerow.market.forecast import forecast
 from hedgerow.market.owner_noise import mean_variance
 from hedgerow.market.posterior import advantage
 from hedgerow.study import load, parse
-from hedgerow.study.accuracy import accuracy_cost, agreed
+from hedgerow.study.accuracy import accuracy_cost, agreed, protected
 
 QUERIES = """
 title = "Tumours"
@@ -120,6 +120,7 @@ def test_without_records_of_the_server_there_is_no_forecast():
 def test_other_programs_have_their_noise_and_no_forecast():
     study = parse({"name": "noisy"} | tomllib.loads(NOISY))
     assert agreed(study) == ((4.0,), 1e-5, "add-remove")
+    assert (protected(study), protected(queries()), protected(load("digits-fedavg"))) == ("record", "record", "party")
     cost = accuracy_cost(study, [1.0, 4.0], 0.0, "add-remove")
     assert cost.sentence.startswith("No forecast of accuracy exists for the program logistic_regression.")
     (grid,) = cost.grids
@@ -146,3 +147,17 @@ def test_weights_and_records_of_owners_are_those_of_the_study():
         accuracy_cost(parse({"name": "tumours"} | one), [1.0], 0.0, "add-remove").curves[0].series[0] for one in (found, equal)
     )
     assert weighted.y[0] < 0.6 * plain.y[0]  # a small owner's noise counts for less
+
+
+@pytest.mark.slow
+def test_a_regression_says_how_much_larger_its_standard_errors_are():
+    text = NOISY.replace("breast_cancer", "hie").replace("malignant ~ mean_radius", "I(mdvis > 0) ~ lncoins + disea")
+    given = parse({"name": "visits"} | tomllib.loads(text + '[evaluation]\non = "none"\nholdout = 0.3\n'))
+    cost = accuracy_cost(given, [0.01, 8.0], 0.0, "add-remove")
+    (_, _, _, hidden), (_, _, _, seen) = cost.grids[0].rows
+    assert hidden == "saturated"
+    low, high = map(float, seen.split(" to "))
+    assert 1 <= low <= high < 3
+    assert "Known from 6 057 records of the server" in cost.sentence
+    alone = accuracy_cost(given, [8.0], 0.0, "add-remove").sentence
+    assert f"noise makes its standard errors {seen} times as large" in alone

@@ -163,12 +163,6 @@ def test_a_private_question_is_asked_once_and_charged_to_the_shared_ledger(tmp_p
     for name, limit, spent, *_ in grid(report, "Budgets of parties").rows:
         assert plan.epsilons[name] * 0.99 < spent <= limit == plan.budgets[name]
     assert len(read_chain(tmp_path / "owners.sqlite").entries) == 9
-
-
-@pytest.mark.slow
-def test_another_question_is_not_taken_for_the_first(tmp_path):
-    base = shared(tmp_path)
-    plan_owners(written(tmp_path, {"epsilon": 0.5}, base))
     with pytest.raises(StudyInvalid, match=r"asked another question: epsilon \(0.5, now 0.4\)"):
         plan_owners(written(tmp_path, {"epsilon": 0.4}, base))
 

@@ -41,7 +41,7 @@ def show_meaning(
     from hedgerow.report import write
 
     found = None if study is None else _loaded(study)
-    own, own_delta, own_neighbours = ((), 0.0, "add-remove") if found is None else _agreed(found)
+    (own, own_delta, own_neighbours), unit = (((), 0.0, "add-remove"), "record") if found is None else _agreed(found)
     asked = list(dict.fromkeys(epsilon or own))
     if not asked:
         raise BudgetInvalid("there is no epsilon to explain.", remedy="Add --epsilon E, or --study of one that has a budget.")
@@ -49,7 +49,7 @@ def show_meaning(
     if delta >= 1:
         raise BudgetInvalid(f"delta {delta:g} promises nothing.", remedy="Choose it well below one over the number of units.")
     neighbours: Any = adjacency or own_neighbours
-    how: dict[str, Any] = {"priors": tuple(prior or PRIORS), "values": tuple(values or VALUES)}
+    how: dict[str, Any] = {"unit": unit, "priors": tuple(prior or PRIORS), "values": tuple(values or VALUES)}
     meanings = [meaning(one, delta, neighbours, **how) for one in asked]
     cost = None if found is None else _cost(found, asked, delta, neighbours, data_dir)
     if as_json:
@@ -75,9 +75,9 @@ def _loaded(name: str) -> Any:
 
 
 def _agreed(study: Any) -> Any:
-    from hedgerow.study.accuracy import agreed
+    from hedgerow.study.accuracy import agreed, protected
 
-    return agreed(study)
+    return agreed(study), protected(study)
 
 
 def _cost(study: Any, epsilons: list[float], delta: float, adjacency: Any, data_dir: Path | None) -> Any:

@@ -32,6 +32,12 @@ def plan(
     write_guards: Annotated[
         Path | None, typer.Option("--write-guards", help="Folder for each owner's guard, OWNER.toml.", metavar="FOLDER")
     ] = None,
+    write_question: Annotated[
+        Path | None,
+        typer.Option(
+            "--write-question", help="Write the study of [pilot] epsilon, to submit it to stations, and plan nothing."
+        ),
+    ] = None,
     data_dir: Annotated[
         Path | None, typer.Option("--data-dir", help="Folder of data sets (else HEDGEROW_DATA).", envvar="HEDGEROW_DATA")
     ] = None,
@@ -50,6 +56,10 @@ def plan(
         raise StudyInvalid(
             "--write-study needs a study to start from.", remedy='Name it in the file of owners: study = "study.toml".'
         )
+    if write_question is not None:
+        planned_files.write_question(file, write_question, data_dir)
+        _say(f"Question: {write_question}; of a run at stations, name the folder: [pilot] run = ...")
+        return
     found = plan_owners(owners, data_dir=data_dir)
     wrote: dict[str, Any] = {"pilot": folder} if asks else {}
     if out is not None:

@@ -6,23 +6,28 @@
             = Var / (sum_l w_l n_l)^2                      one noise, of the server or in shares (a channel's mechanism)
     psi     = excess / f*                                  saturated where psi is above that of theta = 0
 
+    doubt   = what psi would differ by with another pilot: deviation over the estimate's replicas
+
     a run:  excess = |m + d z|^2,   z ~ N(0, I):  m what steps leave, d d' = v diag(A_h) + (sample) in the directions of H
 
 The step rule is followed exactly where the loss is a parabola, else along the path that public records take (`propagation`); a
 run's law is inverted exactly for normal noise (`interval`), which a sum of many Laplace noises nearly is. "Sample" is how far
 the best theta of the owners' records lies from that of everybody like them; without it (`sample=False`) the forecast is of the
-fitness on the owners' own records.
+fitness on the owners' own records. The interval holds for pilot and run together: where doubt is small beside a run's own
+deviation, it is that of a run; where steps decide and the pilot is small, most of it is doubt.
 
 Source: derived; in place of Theorems 2 and 3 of Wu 2019 (`hedgerow.market.theorems`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bounds
@@ -63,7 +68,9 @@ class Forecast:
     least : float
         f(theta*), by which excess becomes relative fitness.
     low, high : float
-        Relative fitness: 90 of 100 runs lie between them, 5 below and 5 above.
+        Relative fitness: 90 of 100 runs lie between them, 5 below and 5 above. Wider by the doubt, in squares.
+    doubt : float
+        Standard error of the expected relative fitness, as far as the pilot is not known well; 0 where that is not known.
     ceiling : float
         Relative fitness of theta = 0, with which every run begins.
     source : str
@@ -82,6 +89,7 @@ class Forecast:
     ceiling: float
     source: str
     assumptions: tuple[str, ...]
+    doubt: float = 0.0
 
     @property
     def relative_fitness(self) -> float:
@@ -171,11 +179,14 @@ def forecast(
     squares, turned = np.linalg.eigh(spread)
     means = turned.T @ (np.sqrt(np.maximum(found.eigenvalues, 0) / 2) * found.left)
     ends = interval(SHARE, means, np.sqrt(np.maximum(squares, 0)))
-    low, high = (max(found.offset + end, 0.0) for end in ends)
     bias, noisy, sampling = found.bias, variance * found.amplification, share * estimate.sampling
     least = estimate.least
     ceiling = of_zero(estimate) / least
     excess = bias + noisy + sampling
+    psi, doubt = excess / least, _doubt(estimate, steps, horizon, variance, share)
+    low, high = ((found.offset + end) / least for end in ends)
+    z = float(scipy.special.ndtri((1 + SHARE) / 2))
+    low, high = max(psi - math.hypot(psi - low, z * doubt), 0.0), psi + math.hypot(high - psi, z * doubt)
     return Forecast(
         excess,
         bias,
@@ -183,12 +194,21 @@ def forecast(
         sampling,
         variance,
         least,
-        low / least,
-        high / least,
+        low,
+        high,
         ceiling,
         estimate.source,
         _assumed(estimate, noise, horizon),
+        doubt,
     )
+
+
+def _doubt(estimate: PilotEstimate, steps: Steps, horizon: int, variance: float, share: float) -> float:
+    """Standard error of the expected relative fitness, from replicas of the estimate."""
+    if len(estimate.replicas) < 2:
+        return 0.0
+    found = [(propagate(one, steps, horizon).excess(variance) + share * one.sampling) / one.least for one in estimate.replicas]
+    return estimate.doubt * float(np.std(found, ddof=1))
 
 
 def channel_variance(federation: Federation, bounds: Bounds | None, size: int) -> float:

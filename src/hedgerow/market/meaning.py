@@ -22,6 +22,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
+from hedgerow.core.events import Unit
 from hedgerow.privacy.accounting import Adjacency, gaussian_noise
 from hedgerow.privacy.statement import WEAK
 
@@ -120,6 +121,8 @@ class Meaning:
     ----------
     epsilon, delta : float
     adjacency : {"add-remove", "replace-one"}
+    unit : {"record", "party"}
+        Whose presence is protected. A record is taken to be a person.
     odds : float
         By this factor odds rise or fall at most: e^epsilon, and 1.1 times that where delta is above 0. Infinity where it is
         beyond floating point.
@@ -143,6 +146,7 @@ class Meaning:
     epsilon: float
     delta: float
     adjacency: Adjacency
+    unit: Unit
     odds: float
     beyond: float
     beliefs: tuple[Belief, ...]
@@ -159,6 +163,16 @@ class Meaning:
         """Whether this epsilon promises hardly anything."""
         return self.epsilon > WEAK
 
+    @property
+    def one(self) -> str:
+        """What a unit is called."""
+        return "person" if self.unit == "record" else "party"
+
+    @property
+    def many(self) -> str:
+        """What units are called."""
+        return "people" if self.unit == "record" else "parties"
+
     @cached_property
     def sentences(self) -> tuple[str, ...]:
         """What it means in plain words, one thing in each sentence."""
@@ -167,9 +181,9 @@ class Meaning:
         half = "half took part" if self.adjacency == "add-remove" else "half have the one datum"
         sentences = [
             "Whoever sees everything that is released, whatever else they know, can raise or lower the odds "
-            f"{ODDS[self.adjacency]} by a factor of at most {factor_told(self.odds)}{but}.",
+            f"{ODDS[self.adjacency].format(self.one)} by a factor of at most {factor_told(self.odds)}{but}.",
             *([f"Belief in it of {', of '.join(beliefs)}."] if beliefs else []),
-            f"Of 100 people of whom {half}, no attack guesses more than {hundred(self.advantage)} rightly, "
+            f"Of 100 {self.many} of whom {half}, no attack guesses more than {hundred(self.advantage)} rightly, "
             "and a coin guesses 50.",
         ]
         if self.gaussian_advantage is not None:
@@ -177,10 +191,11 @@ class Meaning:
             sentences.append(f"Where Gaussian noise spends this epsilon and delta, that is no more than {guessed}.")
         told = next((leak for leak in self.leaks if leak.values == 2), None)
         if told is not None:
-            sentences.append(f"Of one person's yes or no, the releases tell at most {told.bits:.2g} of one bit.")
+            sentences.append(f"Of one {self.one}'s yes or no, the releases tell at most {told.bits:.2g} of one bit.")
+        sentences.append(COUNTED[self.unit])
         sentences.append(
             "Findings about people in general are not hidden: the study may find them, and say so of anybody, "
-            "whether or not that person takes part."
+            f"whether or not that {self.one} takes part."
         )
         if self.weak:
             sentences.insert(0, f"An epsilon of {self.epsilon:g} promises hardly anything.")
@@ -192,8 +207,12 @@ class Meaning:
 
 
 ODDS = {
-    "add-remove": "that one given person took part",
-    "replace-one": "that one given person has one datum rather than another",
+    "add-remove": "that one given {} took part",
+    "replace-one": "that one given {} has one datum rather than another",
+}
+COUNTED = {
+    "record": "A person is taken to be one record; for somebody with several the epsilons add up.",
+    "party": "A party is protected as a whole, with all its records.",
 }
 
 
@@ -202,6 +221,7 @@ def meaning(
     delta: float = 0.0,
     adjacency: Adjacency = "add-remove",
     *,
+    unit: Unit = "record",
     priors: tuple[float, ...] = PRIORS,
     values: tuple[int, ...] = VALUES,
     false_alarms: tuple[float, ...] = FALSE_ALARMS,
@@ -214,6 +234,8 @@ def meaning(
         Of everything that is released about a person together.
     adjacency : {"add-remove", "replace-one"}
         Neighbours differ by one person who is there or not, or in the data of one person.
+    unit : {"record", "party"}
+        Whether the person is one record, or a party with all its records stands in the person's place.
     priors : tuple of float
         What adversaries believed before.
     values : tuple of int
@@ -234,6 +256,7 @@ def meaning(
         epsilon=epsilon,
         delta=delta,
         adjacency=adjacency,
+        unit=unit,
         odds=math.exp(kept) if kept < _OVERFLOWS else math.inf,
         beyond=chance_beyond(epsilon, delta, BEYOND),
         beliefs=tuple(_belief(prior, kept, right_guess(prior, epsilon, delta)) for prior in priors),

@@ -58,7 +58,7 @@ def beliefs(m: Meaning) -> Grid:
         "times as often",
     )
     note = "Right guesses are on average over what is released; an answer seldom changes the guess of who is nearly sure."
-    return Grid("What an adversary comes to believe of one person", columns, rows, note + _exception("Beliefs after", m))
+    return Grid(f"What an adversary comes to believe of one {m.one}", columns, rows, note + _exception("Beliefs after", m))
 
 
 def tests(m: Meaning) -> Grid:
@@ -90,10 +90,10 @@ def leaks(m: Meaning) -> Grid:
         (f"a value, one of {leak.values}", leak) for leak in m.leaks if two or leak.values > 2
     ]
     rows = tuple((name, round(leak.bits, 4), round(math.log2(leak.values), 4), round(leak.times, 3)) for name, leak in named)
-    columns = ("of one person", "bits told, at most", "bits there are", "right guess, times as often")
-    steps = " Two values are two steps apart, where neighbours differ by a person." if two else ""
-    note = "Min-entropy leakage per person, where all values were as likely." + steps
-    return Grid("What is told about one person", columns, rows, note)
+    columns = (f"of one {m.one}", "bits told, at most", "bits there are", "right guess, times as often")
+    steps = f" Two values are two steps apart, where neighbours differ by a {m.one}." if two else ""
+    note = f"Min-entropy leakage per {m.one}, where all values were as likely." + steps
+    return Grid(f"What is told about one {m.one}", columns, rows, note)
 
 
 def family(meanings: Sequence[Meaning]) -> tuple[Grid, Grid]:
@@ -112,10 +112,10 @@ def family(meanings: Sequence[Meaning]) -> tuple[Grid, Grid]:
     )
     becomes = tuple(f"{percent(b.prior)} becomes" for b in first.beliefs)
     adversary = Grid(
-        "What an adversary gains about one person",
+        f"What an adversary gains about one {first.one}",
         ("epsilon", "odds, times", *becomes, "guessed of 100", *(("of Gaussian noise",) if gaussian else ())),
         gained,
-        "At most. Guessed: of 100 people of whom half took part." + _exception("Odds and beliefs", first),
+        f"At most. Guessed: of 100 {first.many} of whom half took part." + _exception("Odds and beliefs", first),
     )
     presence = "there or not" if first.adjacency == "add-remove" else "one of two data"
     told = tuple(
@@ -123,10 +123,10 @@ def family(meanings: Sequence[Meaning]) -> tuple[Grid, Grid]:
         for m in meanings
     )
     bits = Grid(
-        "What is told about one person, and what a count loses",
+        f"What is told about one {first.one}, and what a count loses",
         ("epsilon", presence, *(f"one of {leak.values}" for leak in first.leaks), "a count, +/-"),
         told,
-        "Bits about one person, at most. A count that spends all of epsilon is within the last number in 95 of 100 answers.",
+        f"Bits about one {first.one}, at most. A count that spends all of epsilon is within the last number in 95 of 100 answers.",
     )
     return adversary, bits
 
@@ -137,17 +137,17 @@ def page(meanings: Sequence[Meaning], cost: AccuracyCost | None = None) -> Repor
     told = ", ".join(f"{m.epsilon:g}" for m in meanings)
     at = f"delta {first.delta:g}, {first.adjacency} neighbours"
     *said, general = first.sentences
-    promise = f"Each is a promise about one person, at {at}." if several else " ".join(said)
+    promise = f"Each is a promise about one {first.one}, at {at}." if several else " ".join(said)
     return Report(
         title=f"What epsilon{'s' * several} {told} mean{'s' * (not several)}",
         study="privacy explain",
-        description=f"For everything that is released about a person together: {at}.",
+        description=f"For everything that is released about a {first.one} together: {at}.",
         privacy=promise,
         privacy_ok=True,
         privacy_weak=any(m.weak for m in meanings),
         metrics=() if several else _metrics(first),
         warnings=(general, *((cost.sentence,) if cost else ())),
-        notes=("Bits are per person: the number does not grow with the database.",),
+        notes=(f"Bits are per {first.one}: the number does not grow with the database.",),
         curves=(*(cost.curves if cost else ()), *curves_of(meanings)),
         tables=(*(cost.grids if cost else ()), *grids_of(meanings)),
         tables_first=True,
@@ -172,7 +172,7 @@ def curves_of(meanings: Sequence[Meaning]) -> tuple[Curve, ...]:
     gaussian = first.gaussian_advantage is not None
     figures = (
         Curve(
-            "Belief in one person's having taken part",
+            f"Belief that one {first.one} took part",
             "epsilon",
             "percent after, at most",
             tuple(line(f"{percent(p)} before", lambda m, i=i: 100 * m.beliefs[i].most) for i, p in enumerate(priors)),  # type: ignore[misc]
@@ -191,7 +191,7 @@ def curves_of(meanings: Sequence[Meaning]) -> tuple[Curve, ...]:
             log="x",
         ),
         Curve(
-            "Leakage about one person",
+            f"Leakage about one {first.one}",
             "epsilon",
             "bits, at most",
             (
@@ -225,7 +225,7 @@ def _trade_off(meanings: Sequence[Meaning]) -> Curve:
             ys = tuple(gaussian_power(a, m.noise_multiplier) for a in alphas)
             series.append(Series(f"epsilon {m.epsilon:g}, Gaussian noise", alphas, ys))
     chance = Series("chance", (0.0, 1.0), (0.0, 1.0), "muted")
-    return Curve("Tests whether one person took part", "false alarms", "power", (*series, chance))
+    return Curve(f"Tests whether one {meanings[0].one} took part", "false alarms", "power", (*series, chance))
 
 
 def _at(x: float, delta: float, adjacency: Adjacency, priors: tuple[float, ...], values: tuple[int, ...]) -> Meaning:

@@ -34,8 +34,8 @@ class PlannedOwner:
         In the learner's currency; None where the plan has no prices.
     deviation : float or None
         What another epsilon on offer, or none, would gain it at the same price: 0 or less.
-    why : str
-        Why it is left out.
+    entry : float or None
+        The least price at which it takes part.
     """
 
     name: str
@@ -48,7 +48,7 @@ class PlannedOwner:
     payment: float | None = None
     cost: float | None = None
     deviation: float | None = None
-    why: str = ""
+    entry: float | None = None
 
     @property
     def taken(self) -> bool:

@@ -52,7 +52,7 @@ GAIN = 1e-6
 SHARE = 0.9
 """Of single runs that lie in the interval."""
 
-FACTORS = (*(float(f) for f in np.geomspace(0.3, 1.0, 5)[:-1]), *(float(f) for f in np.geomspace(1.0, 3.0, 5)))
+FACTORS = (*(float(f) for f in np.geomspace(0.3, 1.0, 4)[:-1]), *(float(f) for f in np.geomspace(1.0, 3.0, 4)))
 """By which all epsilons are multiplied for the curve."""
 
 
@@ -101,17 +101,23 @@ def plan(
         epsilons = np.array([_rounded_down(h, l, h) for l, h in zip(low, high, strict=True)])
     else:
         costs = np.array([float(offers[name].cost or 0.0) for name in names]) * math.exp(spent)
-        learner = LearnerTerms(noise, s, amplification, known.bias, known.least, value)
+        nothing = math.inf if known.begin is None else known.begin / known.least
+        learner = LearnerTerms(noise, s, amplification, known.bias, known.least, value, nothing)
         supply = Supply(OwnerTerms(n, costs, low, high), learner)
-        price = _rounded(best_price(supply.owners, learner).price, PRICE_DIGITS, ROUND_UP)
+        best = best_price(supply.owners, learner)
+        if not best.takes_part.any():
+            raise SettingsInvalid(
+                f"no price is worth paying: coefficients of zero, of relative fitness {nothing:.3g}, cost nothing.",
+                remedy="Look at costs, epsilons and records of the owners, or at the value of a unit of relative fitness.",
+            )
+        price = _rounded(best.price, PRICE_DIGITS, ROUND_UP)
         epsilons = _answers(supply, price)
     taken = epsilons > 0
     if not taken.any():
         raise SettingsInvalid("no owner takes part at any price.", remedy="Look at costs and records: the value is too small.")
     a = noise.variance(np.where(taken, epsilons, high))
     weights = np.zeros(len(n))
-    best = best_weights(n[taken], a[taken], s, amplification)
-    weights[taken] = [_rounded(w, DIGITS, ROUND_DOWN) for w in best]
+    weights[taken] = [_rounded(w, DIGITS, ROUND_DOWN) for w in best_weights(n[taken], a[taken], s, amplification)]
     owners = _owners(offers, known, noise, epsilons, weights, a, price, supply, spent)
     members = n[taken], a[taken], weights[taken]
     first = best_prefix(n, a, s, amplification, known.bias)
@@ -173,13 +179,13 @@ class ScaledForecast:
     equal: float
 
 
-def scaled(found: OwnersPlan, factors: Sequence[float] = FACTORS) -> tuple[ScaledForecast, ...]:
-    """Forecasts of a plan whose epsilons are all multiplied by the same factor, for each of several factors."""
+def scaled(found: OwnersPlan, factors: Sequence[float] = ()) -> tuple[ScaledForecast, ...]:
+    """Forecasts of a plan whose epsilons are all multiplied by the same factor, for each of several: `FACTORS` by default."""
     known, part = found.known, found.coalition
     n, epsilons = np.array([one.records for one in part], float), np.array([one.epsilon for one in part])
     s, amplification = known.sampling, known.amplification
     forecasts = []
-    for factor in factors:
+    for factor in factors or FACTORS:
         a = found.noise.variance(epsilons * factor)
         fitness = fitness_of(known, n, a, best_weights(n, a, s, amplification))
         forecasts.append(ScaledForecast(factor, fitness, equal_excess(n, a, s, amplification, known.bias) / known.least))
@@ -282,7 +288,7 @@ def _owners(
                 payment=price * float(q[k]) + c * math.expm1(spent),
                 cost=c * math.expm1(one.budget),
                 deviation=float(gains[k]),
-                why="" if e else f"from a price of {supply.entries[0][k]:.3g} on",
+                entry=float(supply.entries[0][k]),
             )
         found.append(one)
     return tuple(found)

@@ -160,12 +160,17 @@ def incentive(plan: OwnersPlan) -> str:
     )
 
 
-def left_out(plan: OwnersPlan, most: int = 12) -> str:
-    """Who does not take part, and why."""
+def left_out(plan: OwnersPlan, most: int = 6) -> str:
+    """Who does not take part, and from which price on each would; of many, those who would be the first."""
     out = [one for one in plan.owners if not one.taken]
     if not out:
         return "Nobody is left out."
-    told = [f"{one.name} ({one.why})" if one.why else one.name for one in out[:most]]
+    if len(out) > most:
+        out.sort(key=lambda one: one.entry or 0.0)
+    told = [
+        one.name + ("" if one.entry is None else f" (from a price of {show(float(f'{one.entry:.3g}'))} on)")
+        for one in out[:most]
+    ]
     return f"Left out: {', '.join(told)}" + (f" and {len(out) - most:,} more" if len(out) > most else "") + "."
 
 

@@ -21,7 +21,7 @@ import scipy
 
 from hedgerow.core.arrays import Array
 
-from .prices import LearnerTerms, OwnerTerms, PostedPrice, Supply, post
+from .prices import LearnerTerms, OwnerTerms, PostedPrice, Supply, post, posted_nothing
 
 BETWEEN = 257
 """Prices of the grid."""
@@ -37,9 +37,9 @@ EXACTLY = 5
 
 
 def best_price(owners: OwnerTerms, learner: LearnerTerms) -> PostedPrice:
-    """Find the price that leaves the learner with most, and post it.
+    """Find the price that leaves the learner with most, and post it: 0 where nobody's precision is worth its price.
 
-    The learner buys from somebody: with nobody there is no result, whose fitness would be infinite.
+    Without a number of `LearnerTerms.nothing` the learner buys from somebody.
     """
     supply = Supply(owners, learner)
 
@@ -66,6 +66,8 @@ def best_price(owners: OwnerTerms, learner: LearnerTerms) -> PostedPrice:
         )
         if -found.fun > best:
             best, price = -found.fun, float(np.exp(found.x))
+    if -learner.value * learner.nothing >= best:
+        return posted_nothing(supply)
     return post(price, owners, learner, supply)
 
 

@@ -117,6 +117,9 @@ class LearnerTerms:
         f(theta*), above 0: relative fitness is excess over this.
     value : float
         What one unit less of relative fitness is worth, in the learner's currency.
+    nothing : float
+        Relative fitness of what the learner has without anybody, such as coefficients of zero; infinite if it wants a result at
+        any price.
     """
 
     noise: SumNoise
@@ -125,19 +128,21 @@ class LearnerTerms:
     bias: float
     least: float
     value: float
+    nothing: float = math.inf
 
     def __post_init__(self) -> None:
         numbers = (self.sampling, self.amplification, self.bias, self.least, self.value)
-        if min(numbers) < 0 or not self.least > 0 or not self.amplification > 0 or not np.isfinite(numbers).all():
+        right = min(numbers) >= 0 and self.least > 0 and self.amplification > 0 and self.nothing >= 0
+        if not right or not np.isfinite(numbers).all():
             raise SettingsInvalid(
                 f"sampling {self.sampling:g}, amplification {self.amplification:g}, bias {self.bias:g}, "
-                f"least loss {self.least:g}, value {self.value:g}.",
-                remedy="All are finite and at least 0, amplification and least loss above 0.",
+                f"least loss {self.least:g}, value {self.value:g}, without anybody {self.nothing:g}.",
+                remedy="All are at least 0, amplification and least loss above 0; only the last may be infinite.",
             )
 
     def relative_fitness(self, precision: float) -> float:
         """Expected relative fitness of owners whose precisions add up to this: (bias + 1 / precision) / f*."""
-        return (self.bias + 1 / precision) / self.least if precision > 0 else math.inf
+        return (self.bias + 1 / precision) / self.least if precision > 0 else self.nothing
 
 
 @dataclass(frozen=True)
@@ -147,7 +152,7 @@ class PostedPrice:
     Attributes
     ----------
     price : float
-        For a unit of precision.
+        For a unit of precision; 0 where the learner buys nothing.
     epsilons : array
         0 where an owner is left out.
     precisions : array
@@ -160,7 +165,7 @@ class PostedPrice:
     entry_prices : array
         The least price at which an owner takes part.
     relative_fitness : float
-        Forecast, a mean over runs; infinite where nobody takes part.
+        Forecast, a mean over runs; where nobody takes part, that of nothing.
     value : float
         Of one unit of relative fitness.
     """
@@ -195,7 +200,7 @@ class PostedPrice:
     @property
     def net(self) -> float:
         """What the learner is left with: -value x relative fitness - payments."""
-        return -self.value * self.relative_fitness - self.paid
+        return -(self.value * self.relative_fitness if self.value else 0.0) - self.paid
 
 
 @dataclass(frozen=True)
@@ -322,7 +327,17 @@ def post(price: float, owners: OwnerTerms, learner: LearnerTerms, supply: Supply
     if not (math.isfinite(price) and price > 0):
         raise SettingsInvalid(f"a price of {price!r}.", remedy="Give a finite number above 0.")
     sold = supply or Supply(owners, learner)
-    epsilons = sold.answers(price)
+    return _posted(price, sold.answers(price), sold)
+
+
+def posted_nothing(supply: Supply) -> PostedPrice:
+    """What follows from buying nothing: the price 0, and nobody takes part."""
+    return _posted(0.0, np.zeros(len(supply.owners)), supply)
+
+
+def _posted(price: float, epsilons: Array, sold: Supply) -> PostedPrice:
+    """What follows from a price and answers to it."""
+    owners, learner = sold.owners, sold.learner
     part = epsilons > 0
     some = np.where(part, epsilons, owners.lowest)
     q = np.where(part, sold.precision(some), 0.0)

@@ -25,6 +25,7 @@ loss and the law of noise at once.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -79,6 +80,7 @@ class Propagation:
         return self.bias + variance * self.amplification
 
 
+@lru_cache(maxsize=64)
 def propagate(estimate: PilotEstimate, steps: Steps, horizon: int) -> Propagation:
     """Follow a start at zero and noise through `horizon` steps."""
     if estimate.rows is not None and estimate.rows.loss.kind != "squared":

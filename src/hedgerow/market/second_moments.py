@@ -6,12 +6,13 @@
     loss                     H                b       f(0)     G
     squared                  2 M + ridge      2 s     q        4 r M        r = f* - ridge |theta*|^2 / 2, at every x
     logistic                 M / 4 + ridge    s / 2   log 2    M / 4        at theta = 0, an upper bound of H
-    hinge, ridge >= |x|^2    ridge            s       1        (length^2 - |s|^2) / d     margins below 1: no kink
+    hinge, large ridge       ridge            s       1        (length^2 - |s|^2) / d     margins below 1: no kink
 
     theta* = H^-1 b, cut to the box;   f* = f(0) - b'theta* + theta*'H theta* / 2, not below FLOOR
 
-Only what a loss needs is asked: M and s of the logistic loss, s alone of the hinge. A hinge with a smaller ridge has records
-on both sides of its kink, which moments do not tell: then take records that belong to no party (`PilotEstimate.of_records`).
+Only what a loss needs is asked: M and s of the logistic loss, s alone of the hinge. With a ridge of length^2 no margin reaches
+1; down to half of it the released s tells whether one can, and the source says so. With a smaller ridge records lie on both
+sides of the kink, which moments do not tell: then take records that belong to no party (`PilotEstimate.of_records`).
 
 Releases : one sum, of shape d^2 + d + 1 at most.
 Unit     : record; `hedgerow.stats.private.second_moments` tells the ball and tests reach it.
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -45,7 +46,7 @@ from hedgerow.report import Outcome
 from hedgerow.report.numerals import show
 from hedgerow.stats.private.second_moments import MomentParts, unit_moments
 
-from .pilot_estimate import PilotEstimate
+from .pilot_estimate import FOLDS, PilotEstimate
 
 FLOOR = 1e-3
 """Eigenvalues of M, and f*, are not taken for smaller: noise can push them below zero. As in the prototype, seen on lending."""
@@ -143,7 +144,7 @@ def pilot_moments(
     Raises
     ------
     SettingsInvalid (HR-511)
-        A hinge whose ridge is below the squared length of a row: moments do not tell its curvature.
+        A hinge whose ridge is below half the squared length of a row: moments do not tell its curvature.
     UnboundedSum (HR-210)
         Record weights declare no range.
     """
@@ -175,11 +176,11 @@ def parts_of(loss: QueryLoss, spec: Inputs) -> MomentParts:
         return MomentParts(1.0, math.sqrt(2.0), 1.0)
     if loss.kind == "logistic":
         return MomentParts(1.0, math.sqrt(2.0))
-    if loss.ridge < spec.length(2) ** 2 * (1 - 1e-12):
+    if loss.ridge < spec.length(2) ** 2 / 2:
         raise SettingsInvalid(
             f"a hinge with ridge {loss.ridge:g} where rows are up to {spec.length(2):g} long bends wherever its records lie on "
             "the kink, which second moments do not tell.",
-            remedy="Take records that belong to no party (PilotEstimate.of_records), or a ridge of at least that squared.",
+            remedy="Take records that belong to no party (PilotEstimate.of_records), or a ridge of at least half that squared.",
         )
     return MomentParts(0.0, 1.0)
 
@@ -195,7 +196,28 @@ def estimate_of(
         Of all parties, a constant in public.
     box : float
         That of the steps.
+
+    Returns
+    -------
+    PilotEstimate
+        With replicas that have the noise of the question once more, drawn from numbers that are always the same.
     """
+    found = _estimate(state, loss, spec, n_records, box, source)
+    if not state.noise:
+        return found
+    rng, level = np.random.default_rng(0), state.noise * parts_of(loss, spec).score
+    again = []
+    for _ in range(FOLDS):
+        drawn = rng.normal(0, level, state.gram.shape)
+        gram = state.gram + (drawn + drawn.T) / 2 * state.gram.any()
+        score = state.score + rng.normal(0, state.noise, spec.size)
+        square = state.square + rng.normal(0, level) * bool(state.square)
+        once_more = replace(state, gram=gram, score=score, square=square)
+        again.append(_estimate(once_more, loss, spec, n_records, box, source))
+    return replace(found, replicas=tuple(again), doubt=1.0)
+
+
+def _estimate(state: PilotState, loss: QueryLoss, spec: Inputs, n_records: int, box: float, source: str) -> PilotEstimate:
     d, s = spec.size, state.score / n_records
     if loss.kind == "hinge":
         matrix, bent, b, at_zero = np.zeros((d, d)), loss.ridge * np.eye(d), s, 1.0
@@ -208,6 +230,8 @@ def estimate_of(
     best = np.clip(np.linalg.solve(bent, b), -box, box)
     least = max(float(at_zero - b @ best + best @ bent @ best / 2), FLOOR)
     if loss.kind == "hinge":
+        if (margin := spec.length(2) * float(np.linalg.norm(best))) > 1:
+            source += f"; margins may reach {show(margin)}, beyond the kink of the hinge, which is not seen"
         scatter = max(spec.length(2) ** 2 - float(s @ s), 0.0) / d * np.eye(d)
     else:
         residual = max(least - loss.ridge / 2 * float(best @ best), 0.0)

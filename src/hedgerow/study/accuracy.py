@@ -2,7 +2,8 @@
 
     gradient_queries    relative fitness and its interval for one run, by `hedgerow.market.forecast`: every owner answers at the
                         epsilon; the loss is known from the records that the study holds out, which belong to no owner
-    other programs      the noise that the epsilon takes, where the study has a mechanism and a budget
+    other programs      the noise that the epsilon takes, where the study has a mechanism and a budget; of means, linear and
+                        logistic regression by how much it makes standard errors larger (`accuracy_of_fits`)
 
 `n_records`, of all owners in equal parts or of each, is a public constant: no table is counted. Weights are the study's.
 """
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.core.events import Sampling
+from hedgerow.core.events import Sampling, Unit
 from hedgerow.errors import BudgetInvalid
 from hedgerow.learn.queries.answers import Answers
 from hedgerow.learn.queries.keys import loss_of_keys, spec_of_keys, steps_of_keys
@@ -26,12 +27,14 @@ from hedgerow.learn.queries.program import divisor
 from hedgerow.market.forecast import Forecast, forecast
 from hedgerow.market.meaning import hundred
 from hedgerow.market.meaning_page import AccuracyCost
+from hedgerow.market.noisy_fit import NoisyFit
 from hedgerow.market.pilot_estimate import PilotEstimate
 from hedgerow.market.posterior import advantage_of
 from hedgerow.privacy.accounting import Adjacency
 from hedgerow.report import Curve, Grid, Series
 from hedgerow.report.numerals import show
 
+from .accuracy_of_fits import errors_of
 from .build import Built, build
 from .catalogue import listing
 from .keys import settings_of
@@ -81,6 +84,11 @@ def agreed(study: Study) -> tuple[tuple[float, ...], float, Adjacency]:
     if study.budget is not None:
         return (study.budget.epsilon,), study.budget.delta, study.budget.adjacency
     return (), 0.0, "add-remove"
+
+
+def protected(study: Study) -> Unit:
+    """Whose presence a study's epsilon protects: its budget's unit, and a record where it has none."""
+    return "record" if study.budget is None else study.budget.unit
 
 
 def _of_queries(built: Built, epsilons: Sequence[float], delta: float, adjacency: Adjacency) -> AccuracyCost:
@@ -196,30 +204,49 @@ def _of_noise(study: Study, epsilons: Sequence[float], delta: float, data_dir: s
     if mechanism is None or budget is None or not epsilons:
         return AccuracyCost(none)
     open_ = study.protection.model_copy(update={"mechanism": mechanism.model_copy(update={"noise_multiplier": None})})
-    rows = []
+    told, rows, fits = delta or budget.delta, [], []
     for epsilon in epsilons:
-        limit = {"epsilon": epsilon} | ({"delta": delta} if delta else {})
+        limit = {"epsilon": epsilon, "delta": told}
         changed = study.model_copy(update={"budget": budget.model_copy(update=limit), "protection": open_})
-        rows.append((f"{epsilon:g}", *_planned(changed, data_dir)))
-    told = delta or budget.delta
+        row, found = _planned(changed, data_dir)
+        rows.append((f"{epsilon:g}", *row, _grown(found)))
+        fits += [] if found is None else [found]
+    cut = 4 if fits else 3  # without a forecast there is nothing to say of errors
     grid = Grid(
         f"The noise that it takes in {study.name}",
-        ("epsilon", "noise multiplier", "guessed of 100"),
-        tuple(rows),
+        ("epsilon", "noise multiplier", "guessed of 100", "standard errors, times")[:cut],
+        tuple(row[:cut] for row in rows),
         f"Noise of each sum over its bound, where everything that the study releases has this epsilon at delta {told:g} per "
         f"{budget.unit}; by its rehearsal. Guessed: of 100 of whom half took part, by the best attack on this very noise.",
     )
-    return AccuracyCost(f"{none} Its noise is in the table.", (grid,))
+    if not fits:
+        return AccuracyCost(f"{none} Its noise is in the table.", (grid,))
+    said = f"{fits[0][1]:,}".replace(",", " ")
+    first = f"What {study.name} loses at epsilon {epsilons[0]:g}: noise makes its standard errors"
+    known = f"Known from {said} records of the server; those of the parties are taken to be alike."
+    if len(rows) == 1 and not fits[0][0].saturated:
+        return AccuracyCost(f"{first} {rows[0][3]} times as large. {known}", (grid,))
+    hides = " Saturated: noise hides what the records say of some number." * any(fit.saturated for fit, _ in fits)
+    return AccuracyCost(f"Standard errors of {study.name} with noise, over those without. {known}{hides}", (grid,))
 
 
-def _planned(study: Study, data_dir: str | Path | None) -> tuple[float | None, str | None]:
-    """The noise multiplier with which a study keeps its budget, and what an attack on its releases guesses of 100."""
+def _grown(found: tuple[NoisyFit, int] | None) -> str:
+    """By which factors standard errors grow, from the least to the most."""
+    if found is None:
+        return ""
+    growth = found[0].growth
+    return "saturated" if found[0].saturated else f"{growth.min():.3g} to {growth.max():.3g}"
+
+
+def _planned(study: Study, data_dir: str | Path | None) -> tuple[tuple[float | None, str | None], tuple[NoisyFit, int] | None]:
+    """The noise multiplier with which a study keeps its budget, what an attack guesses of 100, and errors of its regression."""
     assert study.budget is not None
     try:
         with quiet():
             planned = with_noise(study, lambda one: build(one, data_dir=data_dir), data_dir)
     except BudgetInvalid:  # no noise is enough
-        return None, None
+        return (None, None), None
     charges = rehearse(planned, data_dir=data_dir).ledger.charges(study.budget.unit)
     z = planned.protection.mechanism.noise_multiplier if planned.protection.mechanism else None
-    return (None if z is None else float(f"{z:.4g}")), hundred(advantage_of(charges, study.budget.adjacency))
+    guessed = hundred(advantage_of(charges, study.budget.adjacency))
+    return (None if z is None else float(f"{z:.4g}"), guessed), errors_of(planned, data_dir)

@@ -16,10 +16,11 @@ from typing import Any
 from hedgerow.errors import CannotWrite, StudyInvalid
 from hedgerow.market.owners_plan import OwnersPlan
 
+from .owners_file import OwnersFile
+from .pilot_question import QUESTION, question_study
+from .planning import PROGRAM, asked_of
 from .study import bundled, parse
 from .toml import read_toml, to_toml, toml_line
-
-PROGRAM = "gradient_queries"
 
 
 def sections(plan: OwnersPlan) -> dict[str, Any]:
@@ -109,7 +110,7 @@ def guard_text(plan: OwnersPlan, owner: str) -> str:
     budgets = sections(plan)["party_budgets"]
     if owner not in budgets:
         raise StudyInvalid(f"{owner!r} takes no part in the plan.", remedy=f"Owners that do: {', '.join(budgets)}.")
-    programs = [{"name": name} for name in ([PROGRAM] if not plan.spent else [PILOT, PROGRAM])]
+    programs = [{"name": name} for name in ([PROGRAM] if not plan.spent else [QUESTION, PROGRAM])]
     budget = {**budgets[owner], "unit": "record", "trust": "nobody"}
     guard = {"programs": programs, "require": {"noise": "party"}, "budget": budget}
     of = f"the plan of owners {plan.digest}" if plan.digest else "a plan of owners"
@@ -117,13 +118,23 @@ def guard_text(plan: OwnersPlan, owner: str) -> str:
     return f"{top}\n{_in_lines({'guard': guard})}\n"
 
 
-PILOT = "pilot_moments"
-"""The question that a plan's knowledge may come from."""
-
-
 def write_study(plan: OwnersPlan, base: str | Path, path: str | Path, made_from: str = "") -> None:
     """Write the study of a plan."""
     _write(Path(path), study_text(plan, base, Path(path).parent, made_from))
+
+
+def write_question(file: OwnersFile, path: str | Path, data_dir: str | Path | None = None) -> None:
+    """Write the study of the private question that a file's plan would follow from.
+
+    Raises
+    ------
+    StudyInvalid (HR-101)
+        The file asks none, or the study shares no ledger.
+    """
+    if file.pilot.epsilon is None:
+        raise StudyInvalid("the file has no pilot.epsilon, so its plan asks nothing.", remedy="[pilot] epsilon = 0.1")
+    question = question_study(file, asked_of(file, data_dir)).model_dump(mode="json", exclude_defaults=True)
+    _write(Path(path), f"# The question behind the plan of owners {file.digest}.\n\n{to_toml(question).lstrip()}\n")
 
 
 def write_guards(plan: OwnersPlan, folder: str | Path) -> list[Path]:

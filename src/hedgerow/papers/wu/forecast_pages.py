@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,11 +38,15 @@ def outcome(federation: Federation, settings: Mapping[str, Any], state: Forecast
     loss, spec, box = loss_of_keys(federation.schema, settings), spec_of_keys(federation.schema, settings), settings["box"]
     trials = trials_of(settings["noises"], settings["epsilons"], settings["shares"], settings["horizons"])
     parts = {share: pooled(records, spec, share) for share in settings["shares"]}
-    best = {share: optimum(loss, *rows, box) for share, rows in parts.items()}
+    announced = {share: share * settings["n_records"] / rows[2].sum() for share, rows in parts.items()}
+    asked = {share: replace(loss, ridge=loss.ridge * announced[share]) for share in parts}  # beside sums over announced records
+    best = {share: optimum(asked[share], *rows, box) for share, rows in parts.items()}
 
     def fitness(theta: Array, share: float) -> Array:
-        return relative_fitness(loss, theta, best[share], *parts[share])
+        return relative_fitness(asked[share], theta, best[share], *parts[share])
 
+    if not state.known:
+        return Outcome(text={"Forecasts": "None: neither moments nor records of the server were known."})
     done = range(state.round - 1)
     psi = {i: fitness(state.average[i], trials[i].share) for i in done}
     rows = []
@@ -71,7 +76,7 @@ def outcome(federation: Federation, settings: Mapping[str, Any], state: Forecast
             "Slopes on log-log axes": fits.replace({"noise": NAMES}),
         },
         curves=(
-            *(by_axis(settings, state, table, axis, noise) for axis in swept for noise in settings["noises"]),
+            *(by_axis(settings, state, table, axis, noise) for axis in swept for noise in dict.fromkeys(table["noise"])),
             *by_question(settings, state, trials, fitness),
         ),
         coefficients=table,
@@ -79,17 +84,14 @@ def outcome(federation: Federation, settings: Mapping[str, Any], state: Forecast
 
 
 def metrics_of(state: ForecastTrialState, table: pandas.DataFrame) -> dict[str, float]:
-    """Of every estimate: ends of achieved over forecast, and the share of runs inside; saturated combinations left out."""
+    """Ends of achieved over forecast, and the share of runs inside, by estimate, the first one unnamed; none saturated."""
     found = {}
-    for name in state.known:
-        valid = table[table[f"forecast, {name}"] < table["first"]]
-        if len(valid):
-            ratio = valid[f"achieved / forecast, {name}"]
-            found |= {
-                f"least achieved over forecast, {name}": ratio.min(),
-                f"largest achieved over forecast, {name}": ratio.max(),
-            }
-            found[f"runs in the interval, {name}"] = valid[f"inside, {name}"].mean()
+    for i, name in enumerate(state.known):
+        valid, by = table[table[f"forecast, {name}"] < table["first"]], f", by {name}" * (i > 0)
+        ratio = valid[f"achieved / forecast, {name}"]
+        found[f"largest achieved over forecast{by}"] = ratio.max()
+        found[f"least achieved over forecast{by}"] = ratio.min()
+        found[f"runs in the interval{by}"] = valid[f"inside, {name}"].mean()
     return {key: float(value) for key, value in found.items()}
 
 

@@ -6,7 +6,8 @@
     trials       <- `hedgerow.learn.queries.query_trials`, then fitness, known to a simulation alone
 
 Forecasts are of the fitness on the records that are asked, so that nothing is due to their number. A hinge with a small ridge
-has no private pilot (`hedgerow.market.second_moments`): then the server's records are needed.
+has no private pilot (`hedgerow.market.second_moments`): then the server's records are needed, without which trials are run and
+nothing is forecast.
 
 Releases : as `pilot_moments` and `query_trials`.
 Unit     : record.
@@ -95,7 +96,7 @@ def estimates_of(
         x, y = spec.rows(test.columns), spec.targets(test.columns)
         known = np.isfinite(x).all(1) & np.isfinite(y)
         found["public records"] = PilotEstimate.of_records(loss, x[known], y[known], box, f"{known.sum()} public records")
-    return found
+    return dict(sorted(found.items(), reverse=loss.kind == "logistic"))  # whose moments are far from it at theta = 0
 
 
 def forecast_of(
@@ -196,25 +197,19 @@ def forecast_trials(
 
     Raises
     ------
-    SettingsInvalid (HR-511)
-        Neither a pilot's epsilon nor records of the server; or a loss that moments do not tell, without records of the server.
     BudgetInvalid (HR-214), UnlawfulChannel (HR-211)
         As `pilot_moments` and `query_trials`.
     """
     steps, trials = Steps(rule, step, box, convexity), trials_of(noises, epsilons, shares, horizons)
     if start is None:
         pilot = None
-        if pilot_epsilon is not None and (test is None or _told_by_moments(loss, spec)):
+        if pilot_epsilon is not None and _told_by_moments(loss, spec):
             (pilot,) = pilot_moments(federation, loss=loss, spec=spec, epsilon=pilot_epsilon, delta=delta)
         known = estimates_of(test, pilot, loss, spec, n_records, box)
-        if not known:
-            raise SettingsInvalid(
-                "no forecast without anything known.",
-                remedy="Give pilot_epsilon, or hold records out for the server: [evaluation] holdout = 0.1.",
-            )
         given = {"n_records": n_records, "delta": delta, "neighbours": neighbours}
         told = [[forecast_of(one, trial, federation, loss, spec, steps, **given) for trial in trials] for one in known.values()]
-        kept = np.array([[(f.relative_fitness, f.low, f.high, f.ceiling, f.bias / f.least) for f in row] for row in told])
+        rows = [[(f.relative_fitness, f.low, f.high, f.ceiling, f.bias / f.least) for f in row] for row in told]
+        kept = np.reshape(rows, (len(known), len(trials), 5))
         average = np.zeros((len(trials), repeats, spec.size))
         start = ForecastTrialState(1, tuple(known), kept, average, np.full((len(looks_of(horizons)), *average.shape), np.nan))
         yield start
