@@ -12,7 +12,7 @@ from hedgerow.errors import BudgetExhausted, MixedUnits, StudyInvalid
 from hedgerow.learn.queries import optimum, pooled
 from hedgerow.learn.queries.keys import loss_of_keys, spec_of_keys
 from hedgerow.learn.queries.results import fitness_of
-from hedgerow.store import LedgerFile
+from hedgerow.store import LedgerFile, read_chain
 from hedgerow.study import parse, rehearse, run_study
 from hedgerow.study.agreed import budgets_of, forecast_grids
 from hedgerow.study.build import build
@@ -195,6 +195,31 @@ def test_the_order_of_parties_in_an_entry_is_that_of_the_federation():
     """A resumed run, in another process, writes the same entries."""
     few = {"epsilons": {"party 2": 1.0}, "left_out": ["party 3", "party 1"]}
     assert [name for name, _ in asked(study({}, program=few), 1).entries[0].by_party] == ["party 1", "party 3"]
+
+
+def test_a_run_that_was_interrupted_spends_no_more_than_one_that_was_not(tmp_path):
+    def stop(progress):
+        if progress.round == 2:
+            raise RuntimeError("the lights went out")
+
+    with pytest.raises(RuntimeError, match="lights"):
+        run_study(study(), tmp_path / "run", on_progress=stop)
+    assert len(read_chain(tmp_path / "run").entries) == 2
+    whole = run_study(study(), tmp_path / "run", resume=True)
+    assert whole.run.state.round == ROUNDS
+    assert {name: spent for name, _, spent, *_ in grid(whole.report, "Budgets of parties").rows} == pytest.approx(
+        AGREED, rel=1e-15
+    )
+
+
+def test_two_runs_that_share_a_ledger_share_the_budgets_of_parties(tmp_path):
+    shared = {"budget": {"epsilon": 100.0, "delta": 1e-6, "unit": "record", "ledger": str(tmp_path / "all.sqlite")}}
+    run_study(study(**shared), tmp_path / "first")
+    with pytest.raises(BudgetExhausted, match="party 1"):
+        run_study(study(**shared), tmp_path / "second")
+    double = study(allowed({name: 2 * most for name, most in AGREED.items()}, accountant="basic"), **shared)
+    rows = grid(run_study(double, tmp_path / "third").report, "Budgets of parties").rows
+    assert [row[2] for row in rows] == pytest.approx([1.0, 8.0, 4.0], rel=1e-15)
 
 
 def test_an_entry_with_events_of_its_parties_comes_back_equal():

@@ -100,6 +100,8 @@ def test_a_plan_is_kept_to_the_digit_by_study_run_report_and_guards(tmp_path, la
         shown = tables["Budgets of parties"][name]
         assert (shown["budget"], shown["spent"], shown["delta"]) == (agreed, spent, limit.delta)
         assert station.account.spent()[0][1] == spent
+        [submission] = station.submissions.all()
+        assert f"By the noise that is added here: epsilon {spent:.4g}, of the epsilon {agreed:g}, delta" in submission.summary
     expected = tables["Forecast"]["relative fitness"]
     assert expected["expected"] == study.forecast.expected
     assert expected["which is"] == "not known: only a simulation can compute it"

@@ -275,7 +275,7 @@ def _rehearsed(
         title=plain(study.title or study.name),
         program=study.program.name,
         n_stations=len(description.stations),
-        summary=plain(f"{summary_of(found)} Here: {said}"),
+        summary=plain(f"{summary_of(found, held.ids)} Here: {said}"),
         rows=rows,
         columns=schema.names,
         announced=kinds,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 
 
 Row = Mapping[str, str]
+
+SHOWN = 100
+"""Parties of a gateway whose costs are looked at for a summary."""
 
 
 def plain(text: str) -> str:
@@ -45,7 +48,29 @@ def rows_of(rehearsal: Rehearsal) -> list[dict[str, str]]:
     return rows
 
 
-def summary_of(rehearsal: Rehearsal) -> str:
-    """How long the program is, and what its releases guarantee, in two sentences."""
+def summary_of(rehearsal: Rehearsal, ids: Sequence[str] = ()) -> str:
+    """How long the program is, and what its releases guarantee: everybody, and the parties `ids` by their own noise."""
     ended = rehearsal.ended.rstrip(".")
-    return f"{rehearsal.parties} parties; on made-up records the program {ended}. {rehearsal.statement.text}"
+    said = f"{rehearsal.parties} parties; on made-up records the program {ended}. {rehearsal.statement.text}"
+    return f"{said} {own_cost(rehearsal, ids)}".rstrip()
+
+
+def own_cost(rehearsal: Rehearsal, ids: Sequence[str]) -> str:
+    """What a study costs parties whose own noise is another than that of the most open one; "" where it is the same for all."""
+    from hedgerow.privacy.accounting import epsilon
+    from hedgerow.study.party_budgets import charges_at
+
+    if not any(entry.by_party for entry in rehearsal.entries):
+        return ""
+    delta, budgets = rehearsal.statement.delta, rehearsal.study.party_budgets
+    found, allowed = set[float](), set[str]()
+    for id in ids[:SHOWN]:
+        charges = charges_at(id, rehearsal.entries)
+        if id in budgets:
+            allowed.add(str(budgets[id].budget()))
+            found.add(budgets[id].budget().spent(charges))
+        else:
+            found.add(epsilon(charges, delta=delta, adjacency="add-remove"))
+    told = " to ".join(dict.fromkeys(f"{end:.4g}" for end in (min(found), max(found))))
+    of = f"of the {allowed.pop()} that the study allows" if len(allowed) == 1 else f"at delta {delta:g} per record"
+    return f"By the noise that is added here: epsilon {told}, {of}."
