@@ -25,7 +25,7 @@ STUDY = {
 OWNERS = {
     "title": "Three clinics",
     "study": "base.toml",
-    "pilot": {"residual": 0.6, "sampling": 1.0, "curvature": [0.05, 0.1], "best": [0.3, -0.2]},
+    "pilot": {"residual": 0.6, "sampling": 1.0, "curvature": [0.5, 1.0], "best": [0.8, -0.6]},
     "value": {"per_fitness": 200.0},
     "owners": {
         "alpha": {"records": 60, "epsilon": [0.5, 20.0], "cost": 1e-4},
