@@ -85,7 +85,7 @@ def test_forecasts_stand_before_the_first_question_and_the_pilot_is_charged():
     state = next(trials)
     assert len(federation.ledger) == 1
     assert federation.ledger.epsilon(delta=1e-6) == pytest.approx(0.5, rel=1e-3)
-    assert state.forecasts.shape == (1, 6, 5)
+    assert state.forecasts.shape == (1, 6, 6)
     assert np.isfinite(state.forecasts).all()
 
 

@@ -112,7 +112,7 @@ def test_owners_that_differ_have_a_line_of_their_own():
 
 def test_without_records_of_the_server_there_is_no_forecast():
     cost = accuracy_cost(queries(holdout="0.0"), [1.0], 0.0, "add-remove")
-    assert cost.sentence.startswith("No forecast: nothing is known of the loss.")
+    assert cost.sentence.startswith("No forecast: nothing is known of the records.")
     assert not cost.grids
 
 
@@ -122,7 +122,7 @@ def test_other_programs_have_their_noise_and_no_forecast():
     assert agreed(study) == ((4.0,), 1e-5, "add-remove")
     assert (protected(study), protected(queries()), protected(load("digits-fedavg"))) == ("record", "record", "party")
     cost = accuracy_cost(study, [1.0, 4.0], 0.0, "add-remove")
-    assert cost.sentence.startswith("No forecast of accuracy exists for the program logistic_regression.")
+    assert cost.sentence.startswith("No forecast: nothing is known of the records. With evaluation.holdout")
     (grid,) = cost.grids
     (_, strict, little), (_, loose, more) = grid.rows
     assert strict > 3 * loose > 0
@@ -133,7 +133,10 @@ def test_other_programs_have_their_noise_and_no_forecast():
 def test_comparisons_and_studies_without_noise_say_so():
     assert "compares several runs" in accuracy_cost(load("wu-queries"), [1.0], 0.0, "add-remove").sentence
     cost = accuracy_cost(load("breast-cancer-glm"), [1.0], 0.0, "add-remove")
-    assert cost.sentence == "No forecast of accuracy exists for the program logistic_regression."
+    assert cost.sentence.startswith("No forecast: nothing is known of the records.")
+    assert not cost.grids
+    cost = accuracy_cost(load("digits-fedavg"), [], 0.0, "add-remove")
+    assert cost.sentence == "No forecast of accuracy exists for the program fedavg."
     assert agreed(load("breast-cancer-glm")) == ((), 0.0, "add-remove")
 
 
@@ -161,3 +164,10 @@ def test_a_regression_says_how_much_larger_its_standard_errors_are():
     assert "Known from 6 057 records of the server" in cost.sentence
     alone = accuracy_cost(given, [8.0], 0.0, "add-remove").sentence
     assert f"noise makes its standard errors {seen} times as large" in alone
+
+
+def test_a_budget_that_no_noise_keeps_is_told():
+    given = parse({"name": "noisy"} | tomllib.loads(NOISY.replace("delta = 1e-5", "delta = 0.0")))
+    assert (
+        "At epsilon 4 and delta 0: a budget of delta 0 is not kept" in accuracy_cost(given, [4.0], 0.0, "add-remove").sentence
+    )

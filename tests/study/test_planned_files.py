@@ -167,6 +167,29 @@ def test_a_private_question_is_asked_once_and_charged_to_the_shared_ledger(tmp_p
         plan_owners(written(tmp_path, {"epsilon": 0.4}, base))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+def test_a_laplace_plan_asks_a_question_without_delta_and_the_ledger_adds_both_up(tmp_path, neighbours):
+    base = shared(tmp_path) | {"program": BASE["program"] | {"noise": "laplace", "neighbours": neighbours}}
+    plan = plan_owners(written(tmp_path, {"epsilon": 0.5}, base, value=None, owners=free(OWNERS)))
+    times = 2 if neighbours == "replace-one" else 1
+    assert plan.spent == 0.5 * times
+    assert {name: one["epsilon"] * times for name, one in sections(plan)["party_budgets"].items()} == dict.fromkeys(
+        OWNERS, 30.0
+    )
+    (entry,) = read_chain(tmp_path / "owners.sqlite").entries
+    assert entry.event.kind == "laplace"
+    write_study(plan, tmp_path / "base.toml", tmp_path / "study.toml")
+    report = run_study(load(tmp_path / "study.toml"), tmp_path / "run").report
+    for _, limit, spent, *_ in grid(report, "Budgets of parties").rows:
+        assert limit == 30.0 / times
+        assert limit * 0.99 < spent <= limit
+
+
+def free(owners):
+    return {name: {key: value for key, value in one.items() if key != "cost"} for name, one in owners.items()}
+
+
 def test_a_question_that_no_ledger_counts_is_refused(tmp_path):
     with pytest.raises(StudyInvalid, match="names none"):
         plan_owners(written(tmp_path, {"epsilon": 0.5}))

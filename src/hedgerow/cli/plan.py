@@ -96,7 +96,7 @@ def show(found: OwnersPlan, sections: str = "") -> None:
     _say(f"{found.title or 'Plan'}: {whom}, {n.horizon} questions, {law}, {n.neighbours}", "bold")
     console.print(plan_page.fitting(plan_page.owners_grid(found, "")))
     _say(f"{plan_page.left_out(found)} {plan_page.ADVANTAGE}")
-    saturated = " Saturated: noise leaves a result no better than zeros." if f.saturated else ""
+    saturated = " Saturated: the result would be no better than zeros." if f.saturated else ""
     _say(
         f"\nForecast: relative fitness {digits(f.expected)}, in 90 of 100 runs between {digits(f.low)} and {digits(f.high)} "
         f"(noise {digits(f.noise)}, steps {digits(f.steps)}, sample {digits(f.sample)}).{saturated}"

@@ -9,7 +9,9 @@ from hedgerow.lazy import lazily
 if TYPE_CHECKING:
     from .asynchronous import AsynchronousForecast, asynchronous
     from .coalitions import Prefix, best_prefix, best_weights, equal_excess, excess, precisions, weighted_excess
+    from .delta_method import ExpectedErrors, errors_from_moments, errors_of_last_step, errors_of_means
     from .forecast import Forecast, channel_variance, forecast
+    from .heterogeneity import OwnerMoments, ask_owners
     from .insurance import FeasibleEpsilons, compensation, feasible_epsilons
     from .known_loss import KnownLoss
     from .leakage import database_leakage, leakage
@@ -33,11 +35,13 @@ if TYPE_CHECKING:
 __all__ = [
     "AsynchronousForecast",
     "CoalitionWorth",
+    "ExpectedErrors",
     "FeasibleEpsilons",
     "Forecast",
     "KnownLoss",
     "LearnerTerms",
     "Meaning",
+    "OwnerMoments",
     "OwnerOffer",
     "OwnerTerms",
     "OwnersPlan",
@@ -54,6 +58,7 @@ __all__ = [
     "Supply",
     "advantage",
     "advantage_of",
+    "ask_owners",
     "asynchronous",
     "average_weights",
     "best_prefix",
@@ -64,6 +69,9 @@ __all__ = [
     "database_leakage",
     "epsilon_for_posterior",
     "equal_excess",
+    "errors_from_moments",
+    "errors_of_last_step",
+    "errors_of_means",
     "estimate_of",
     "excess",
     "feasible_epsilons",

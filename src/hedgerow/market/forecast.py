@@ -46,6 +46,10 @@ from .propagation import FLAT, Propagation, propagate
 SHARE = 0.9
 """Of runs between `low` and `high`."""
 
+CROWDED = 0.01
+"""From this share of stopped coordinates on it is said. On loans 1.6% went with a forecast 8% too high, on card fraud (logistic
+regression) 7% with one 34% too high; everywhere else, within 10% of what was achieved, it was below 0.1%."""
+
 ASSUMED = (
     "heterogeneity of owners is not seen by the forecast: one population stands for all of them",
     "the box stops no coefficient that it does not stop without noise",
@@ -69,6 +73,9 @@ class Forecast:
         f(theta*), by which excess becomes relative fitness.
     low, high : float
         Relative fitness: 90 of 100 runs lie between them, 5 below and 5 above. Wider by the doubt, in squares.
+    stopped : float
+        Share of the coordinates on their way that noise takes out of the box, which brings them back: the forecast does not
+        see it and is rather too high.
     doubt : float
         Standard error of the expected relative fitness, as far as the pilot is not known well; 0 where that is not known.
     ceiling : float
@@ -90,6 +97,7 @@ class Forecast:
     source: str
     assumptions: tuple[str, ...]
     doubt: float = 0.0
+    stopped: float = 0.0
 
     @property
     def relative_fitness(self) -> float:
@@ -111,10 +119,11 @@ class Forecast:
             )
         parts = [("steps", self.bias), ("noise", self.noise), ("sample", self.sampling)]
         told = ", ".join(f"{name} {show(part / self.least)}" for name, part in parts if part or name != "sample")
+        box = f" The box stops {show(100 * self.stopped)}% of the coordinates on their way: the forecast is rather too high."
         return (
             f"Relative fitness {show(self.relative_fitness)} is forecast, in 90 of 100 runs between {show(self.low)} and "
             f"{show(self.high)} ({told})."
-        )
+        ) + box * (self.stopped > CROWDED)
 
     @property
     def section(self) -> dict[str, Any]:
@@ -200,6 +209,7 @@ def forecast(
         estimate.source,
         _assumed(estimate, noise, horizon),
         doubt,
+        found.stopped(variance, steps.box),
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from hedgerow.privacy.accounting import Adjacency
 from hedgerow.report import Curve, Grid, Report, Series
 
-from .meaning import BEYOND, PRIORS, VALUES, Meaning, factor_told, hundred, meaning, percent
+from .meaning import BEYOND, COUNTED, PRIORS, VALUES, Meaning, factor_told, hundred, meaning, percent
 from .posterior import gaussian_power, power
 from .utility import utility, utility_of_count
 
@@ -126,7 +126,8 @@ def family(meanings: Sequence[Meaning]) -> tuple[Grid, Grid]:
         f"What is told about one {first.one}, and what a count loses",
         ("epsilon", presence, *(f"one of {leak.values}" for leak in first.leaks), "a count, +/-"),
         told,
-        f"Bits about one {first.one}, at most. A count that spends all of epsilon is within the last number in 95 of 100 answers.",
+        f"Bits about one {first.one}, at most. A count that spends all of epsilon is within the last number in 95 of 100 "
+        "answers.",
     )
     return adversary, bits
 
@@ -147,7 +148,7 @@ def page(meanings: Sequence[Meaning], cost: AccuracyCost | None = None) -> Repor
         privacy_weak=any(m.weak for m in meanings),
         metrics=() if several else _metrics(first),
         warnings=(general, *((cost.sentence,) if cost else ())),
-        notes=(f"Bits are per {first.one}: the number does not grow with the database.",),
+        notes=(f"Bits are per {first.one}: the number does not grow with the database.", *([COUNTED[first.unit]] * several)),
         curves=(*(cost.curves if cost else ()), *curves_of(meanings)),
         tables=(*(cost.grids if cost else ()), *grids_of(meanings)),
         tables_first=True,

@@ -220,7 +220,7 @@ class OwnersPlan:
         ]
         if not self.price:
             found[1] = found[1].replace("numbers of records and costs are", "numbers of records are")
-        box = "the forecast is above what zeros reach, so noise drives theta to the walls of its box and the result is no use"
+        box = "the forecast is above what zeros reach: there are too few steps, or noise drives theta to the walls of its box"
         free = "the forecast holds while theta stays inside its box; where noise drives it to the walls, it says too much"
         found.append(f"Saturation: {box if self.fitness.saturated else free}.")
         return tuple(found)
@@ -234,7 +234,7 @@ class OwnersPlan:
         at = f" at epsilon {ends_of[0]:.3g}" + (f" to {ends_of[-1]:.3g}" if ends_of[0] < ends_of[-1] else "")
         paid = "" if self.payments is None else f", for {money(self.payments)} in payments"
         if f.saturated:
-            return f"{whom}{at}{paid}: noise would leave a result no better than zeros (forecast {digits(f.expected)})."
+            return f"{whom}{at}{paid}: the result would be no better than zeros (forecast {digits(f.expected)})."
         ends = f"in 90 of 100 runs between {digits(f.low)} and {digits(f.high)}"
         return f"{whom}{at}{paid}: relative fitness {digits(f.expected)}, {ends}."
 

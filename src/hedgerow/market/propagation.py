@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import scipy
 
 from hedgerow.core.arrays import Array
 from hedgerow.learn.queries.fitness import smooth
@@ -54,6 +55,10 @@ class Propagation:
         Expected excess along each, for noise of variance 1 in each coordinate of the mean gradient.
     spread : array of shape (d, d)
         Covariance of sqrt(h / 2) times the error along each, for the same noise; its diagonal is `amplifications`.
+    path : array of shape (T, d)
+        theta_2 .. theta_{T+1} without noise; NaN where the box stops a coordinate.
+    wander : array of shape (T, d)
+        Variance of each coordinate around it, for the same noise.
     offset : float
         Excess of that least value; 0 of a quadratic loss.
     """
@@ -63,6 +68,8 @@ class Propagation:
     left: Array
     amplifications: Array
     spread: Array
+    path: Array
+    wander: Array
     offset: float = 0.0
 
     @property
@@ -75,6 +82,12 @@ class Propagation:
         """Expected excess for noise of variance 1."""
         return float(self.amplifications.sum())
 
+    def stopped(self, variance: float, box: float) -> float:
+        """Share of all coordinates on their way that such noise takes out of the box, but for those that leave it anyway."""
+        deviation = np.sqrt(np.maximum(variance * self.wander, np.finfo(float).tiny))
+        beyond = scipy.special.ndtr((self.path - box) / deviation) + scipy.special.ndtr((-self.path - box) / deviation)
+        return float(np.nanmean(beyond)) if np.isfinite(self.path).any() else 0.0
+
     def excess(self, variance: float) -> float:
         """Expected excess where each coordinate of the mean gradient has noise of this variance, in each step."""
         return self.bias + variance * self.amplification
@@ -86,9 +99,49 @@ def propagate(estimate: PilotEstimate, steps: Steps, horizon: int) -> Propagatio
     if estimate.rows is not None and estimate.rows.loss.kind != "squared":
         return _along_path(estimate, estimate.rows, steps, horizon)
     h, vectors = np.linalg.eigh(estimate.curvature)
-    left = average_weights(steps, horizon) @ errors(h, -vectors.T @ estimate.best, steps, horizon)
+    moved = errors(h, -vectors.T @ estimate.best, steps, horizon)
     amplifications = h * np.square(influences(h, steps, horizon)).sum(0) / 2
-    return Propagation(h, vectors, left, amplifications, np.diag(amplifications))
+    path = estimate.best + moved[1:] @ vectors.T
+    path[np.abs(path) > steps.box * (1 - 1e-9)] = np.nan
+    wander, now = np.empty_like(path), np.zeros_like(h)
+    for k, length in enumerate(_lengths(steps, horizon)):
+        now = np.square(1 - length * h) * now + length**2
+        wander[k] = np.square(vectors) @ now
+    left = average_weights(steps, horizon) @ moved
+    return Propagation(h, vectors, left, amplifications, np.diag(amplifications), path, wander)
+
+
+def _along_path(estimate: PilotEstimate, rows: PilotRows, steps: Steps, horizon: int) -> Propagation:
+    """The same to the second order of noise, along the path without noise."""
+    loss, x, y, w = rows.loss, rows.x, rows.y, rows.w
+    d = x.shape[1]
+    weights = average_weights(steps, horizon)
+    theta, average, moves, now = np.zeros(d), np.zeros(d), [], np.zeros((d, d))
+    path, wander = np.empty((horizon, d)), np.empty((horizon, d))
+    for k in range(1, horizon + 1):
+        gradient = loss.gradient_sums(theta, x, y, w) / w.sum() + loss.ridge * theta
+        moved = steps.move(theta, gradient, k, horizon)
+        inside, length = np.abs(moved) < steps.box, steps.length(k, horizon)
+        kept, curvature = inside[:, None] * np.eye(d), smooth(loss, theta, x, y, w, KINK)[2]
+        moves.append((length, kept, curvature))
+        carried = kept @ (np.eye(d) - length * curvature)
+        now = carried @ now @ carried.T + length**2 * kept
+        path[k - 1], wander[k - 1] = np.where(inside, moved, np.nan), np.diag(now)
+        theta, average = moved, steps.average(average, theta, moved, k, horizon)
+    tail, covariance = weights[horizon] * np.eye(d), np.zeros((d, d))
+    for k in range(horizon - 1, -1, -1):
+        length, kept, curvature = moves[k]
+        added = length * tail @ kept
+        covariance += added @ added.T
+        tail = weights[k] * np.eye(d) + tail @ kept @ (np.eye(d) - length * curvature)
+    _, gradient, curvature = smooth(loss, average, x, y, w, KINK)
+    h, vectors = np.linalg.eigh(curvature)
+    curved = h > FLAT * h.max()
+    left = np.where(curved, vectors.T @ gradient / np.where(curved, h, 1.0), 0.0)
+    roots = np.sqrt(np.where(curved, h, 0.0) / 2)
+    spread = roots[:, None] * (vectors.T @ covariance @ vectors) * roots
+    offset = float(loss.cost(average, x, y, w)) - estimate.least - float(h @ np.square(left)) / 2
+    return Propagation(h, vectors, left, np.diag(spread).copy(), spread, path, wander, offset)
 
 
 def errors(eigenvalues: Array, start: Array, steps: Steps, horizon: int) -> Array:
@@ -111,34 +164,6 @@ def influences(eigenvalues: Array, steps: Steps, horizon: int) -> Array:
 
 def _lengths(steps: Steps, horizon: int) -> Array:
     return np.array([steps.length(k, horizon) for k in range(1, horizon + 1)])
-
-
-def _along_path(estimate: PilotEstimate, rows: PilotRows, steps: Steps, horizon: int) -> Propagation:
-    """The same to the second order of noise, along the path without noise."""
-    loss, x, y, w = rows.loss, rows.x, rows.y, rows.w
-    d = x.shape[1]
-    weights = average_weights(steps, horizon)
-    theta, average, moves = np.zeros(d), np.zeros(d), []
-    for k in range(1, horizon + 1):
-        gradient = loss.gradient_sums(theta, x, y, w) / w.sum() + loss.ridge * theta
-        moved = steps.move(theta, gradient, k, horizon)
-        inside = np.abs(moved) < steps.box
-        moves.append((steps.length(k, horizon), inside[:, None] * np.eye(d), smooth(loss, theta, x, y, w, KINK)[2]))
-        theta, average = moved, steps.average(average, theta, moved, k, horizon)
-    tail, covariance = weights[horizon] * np.eye(d), np.zeros((d, d))
-    for k in range(horizon - 1, -1, -1):
-        length, kept, curvature = moves[k]
-        added = length * tail @ kept
-        covariance += added @ added.T
-        tail = weights[k] * np.eye(d) + tail @ kept @ (np.eye(d) - length * curvature)
-    _, gradient, curvature = smooth(loss, average, x, y, w, KINK)
-    h, vectors = np.linalg.eigh(curvature)
-    curved = h > FLAT * h.max()
-    left = np.where(curved, vectors.T @ gradient / np.where(curved, h, 1.0), 0.0)
-    roots = np.sqrt(np.where(curved, h, 0.0) / 2)
-    spread = roots[:, None] * (vectors.T @ covariance @ vectors) * roots
-    offset = float(loss.cost(average, x, y, w)) - estimate.least - float(h @ np.square(left)) / 2
-    return Propagation(h, vectors, left, np.diag(spread).copy(), spread, offset)
 
 
 def average_weights(steps: Steps, horizon: int) -> Array:

@@ -10,6 +10,9 @@
 
     theta* = H^-1 b, cut to the box;   f* = f(0) - b'theta* + theta*'H theta* / 2, not below FLOOR
 
+Of the logistic loss this is rough where classes are uneven: on card fraud (1.4 % frauds, 100 questions) twice the forecast was
+achieved, while the forecast from public records was within 8 % of it.
+
 Only what a loss needs is asked: M and s of the logistic loss, s alone of the hinge. With a ridge of length^2 no margin reaches
 1; down to half of it the released s tells whether one can, and the source says so. With a smaller ridge records lie on both
 sides of the kink, which moments do not tell: then take records that belong to no party (`PilotEstimate.of_records`).
@@ -205,16 +208,18 @@ def estimate_of(
     found = _estimate(state, loss, spec, n_records, box, source)
     if not state.noise:
         return found
-    rng, level = np.random.default_rng(0), state.noise * parts_of(loss, spec).score
-    again = []
-    for _ in range(FOLDS):
-        drawn = rng.normal(0, level, state.gram.shape)
-        gram = state.gram + (drawn + drawn.T) / 2 * state.gram.any()
-        score = state.score + rng.normal(0, state.noise, spec.size)
-        square = state.square + rng.normal(0, level) * bool(state.square)
-        once_more = replace(state, gram=gram, score=score, square=square)
-        again.append(_estimate(once_more, loss, spec, n_records, box, source))
+    rng = np.random.default_rng(0)
+    again = [_estimate(noised(state, loss, spec, rng), loss, spec, n_records, box, source) for _ in range(FOLDS)]
     return replace(found, replicas=tuple(again), doubt=1.0)
+
+
+def noised(state: PilotState, loss: QueryLoss, spec: Inputs, rng: np.random.Generator) -> PilotState:
+    """The moments with noise of the question once more; what was not asked stays zero."""
+    level = state.noise * parts_of(loss, spec).score
+    drawn = rng.normal(0, level, state.gram.shape)
+    gram = state.gram + (drawn + drawn.T) / 2 * state.gram.any()
+    score = state.score + rng.normal(0, state.noise, spec.size)
+    return replace(state, gram=gram, score=score, square=state.square + rng.normal(0, level) * bool(state.square))
 
 
 def _estimate(state: PilotState, loss: QueryLoss, spec: Inputs, n_records: int, box: float, source: str) -> PilotEstimate:
@@ -236,6 +241,7 @@ def _estimate(state: PilotState, loss: QueryLoss, spec: Inputs, n_records: int, 
     else:
         residual = max(least - loss.ridge / 2 * float(best @ best), 0.0)
         scatter = (4 * residual if loss.kind == "squared" else 0.25) * matrix
+        source += "; a logistic loss bends most at theta = 0, where it is taken: rough" * (loss.kind == "logistic")
     return PilotEstimate(bent, best, least, scatter, source)
 
 

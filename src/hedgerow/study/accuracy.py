@@ -34,7 +34,7 @@ from hedgerow.privacy.accounting import Adjacency
 from hedgerow.report import Curve, Grid, Series
 from hedgerow.report.numerals import show
 
-from .accuracy_of_fits import errors_of
+from .accuracy_of_fits import FORECAST, errors_of
 from .build import Built, build
 from .catalogue import listing
 from .keys import settings_of
@@ -44,6 +44,7 @@ from .rehearse import rehearse
 from .study import Study
 
 QUERIES = "gradient_queries"
+UNKNOWN = "nothing is known of the records. With evaluation.holdout the server has some that belong to no party."
 LOW, HIGH, POINTS = 0.1, 30.0, 13
 """The figure goes from the one epsilon to the other, and further where one that is asked about lies beyond."""
 
@@ -93,9 +94,7 @@ def protected(study: Study) -> Unit:
 
 def _of_queries(built: Built, epsilons: Sequence[float], delta: float, adjacency: Adjacency) -> AccuracyCost:
     if built.test is None or not len(built.test):
-        return AccuracyCost(
-            "No forecast: nothing is known of the loss. With evaluation.holdout the server has records that belong to no owner."
-        )
+        return AccuracyCost(f"No forecast: {UNKNOWN}")
     estimate, names = _estimate(built), built.federation.names
     law, agreed_on = built.settings["noise"], built.settings["epsilons"]
     delta = (delta or built.settings["delta"]) if law == "gaussian" else 0.0
@@ -200,6 +199,8 @@ def _curve(name: str, at: Callable[[float], Forecast], epsilons: Sequence[float]
 def _of_noise(study: Study, epsilons: Sequence[float], delta: float, data_dir: str | Path | None) -> AccuracyCost:
     """The noise multiplier that each epsilon takes, where the study leaves it to its budget."""
     none = f"No forecast of accuracy exists for the program {study.program.name}."
+    if study.program.name in FORECAST and not study.evaluation.holdout:
+        none = f"No forecast: {UNKNOWN}"
     mechanism, budget = study.protection.mechanism, study.budget
     if mechanism is None or budget is None or not epsilons:
         return AccuracyCost(none)
@@ -208,7 +209,10 @@ def _of_noise(study: Study, epsilons: Sequence[float], delta: float, data_dir: s
     for epsilon in epsilons:
         limit = {"epsilon": epsilon, "delta": told}
         changed = study.model_copy(update={"budget": budget.model_copy(update=limit), "protection": open_})
-        row, found = _planned(changed, data_dir)
+        try:
+            row, found = _planned(changed, data_dir)
+        except BudgetInvalid as error:
+            return AccuracyCost(f"{none} At epsilon {epsilon:g} and delta {told:g}: {error.reason}.")
         rows.append((f"{epsilon:g}", *row, _grown(found)))
         fits += [] if found is None else [found]
     cut = 4 if fits else 3  # without a forecast there is nothing to say of errors
@@ -241,11 +245,8 @@ def _grown(found: tuple[NoisyFit, int] | None) -> str:
 def _planned(study: Study, data_dir: str | Path | None) -> tuple[tuple[float | None, str | None], tuple[NoisyFit, int] | None]:
     """The noise multiplier with which a study keeps its budget, what an attack guesses of 100, and errors of its regression."""
     assert study.budget is not None
-    try:
-        with quiet():
-            planned = with_noise(study, lambda one: build(one, data_dir=data_dir), data_dir)
-    except BudgetInvalid:  # no noise is enough
-        return (None, None), None
+    with quiet():
+        planned = with_noise(study, lambda one: build(one, data_dir=data_dir), data_dir)
     charges = rehearse(planned, data_dir=data_dir).ledger.charges(study.budget.unit)
     z = planned.protection.mechanism.noise_multiplier if planned.protection.mechanism else None
     guessed = hundred(advantage_of(charges, study.budget.adjacency))

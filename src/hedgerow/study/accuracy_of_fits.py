@@ -31,6 +31,8 @@ from .study import Study
 
 MEANS = "means"
 FAMILIES: dict[str, FamilyName] = {"linear_regression": "gaussian", "logistic_regression": "binomial"}
+FORECAST = (MEANS, *FAMILIES)
+"""Programs of which `errors_of` knows something."""
 
 
 def errors_of(study: Study, data_dir: str | Path | None) -> tuple[NoisyFit, int] | None:
@@ -39,7 +41,7 @@ def errors_of(study: Study, data_dir: str | Path | None) -> tuple[NoisyFit, int]
     None where the study is of another program, where records have weights or offsets, or where nobody knows the information.
     """
     share = study.evaluation.holdout
-    if not share or study.program.name not in (*FAMILIES, MEANS):
+    if not share or study.program.name not in FORECAST:
         return None
     with quiet():
         built = build(study, data_dir=data_dir)

@@ -78,7 +78,9 @@ class PilotSection(Section):
     )
     records: int | None = Field(None, ge=2, description="at most so many of them, the first")
     epsilon: float | None = Field(None, gt=0, description="of one question for second moments, which every owner pays")
-    delta: float = Field(1e-6, gt=0, lt=1, description="of that question")
+    delta: float | None = Field(
+        None, ge=0, lt=1, description="of that question; that of the plan, and 0 where noise is Laplace's"
+    )
     run: str | None = Field(None, description="folder of that question's run, asked once; NAME-pilot beside the file")
     bounds: DeclaredBounds | None = Field(None, description="declared ends of the curvature")
     curvature: tuple[float, ...] = Field((), description="eigenvalues of the second derivative; two are the ends of all")

@@ -56,7 +56,7 @@ def ask_once(
         _same(load(folder / "study.toml"), question, folder)
         state = released(folder)
     pilot = file.pilot
-    source = f"second moments of the owners' records at epsilon {pilot.epsilon:g}, delta {pilot.delta:g}"
+    source = f"second moments of the owners' records at epsilon {pilot.epsilon:g}, delta {delta_of(file, asked):g}"
     estimate = estimate_of(state, asked.loss, asked.spec, n, asked.steps.box, source)
     return KnownLoss.of(estimate, asked.steps, asked.noise.horizon, quadratic=asked.loss.kind == "squared"), now
 
@@ -76,7 +76,7 @@ def question_study(file: OwnersFile, asked: QueriesAsked) -> Study:
         **given,
         "name": QUESTION,
         "epsilon": file.pilot.epsilon,
-        "delta": file.pilot.delta,
+        "delta": delta_of(file, asked),
         "noise_at": "party",
         "n_records": sum(one.records for one in file.owners.values()),
     }
@@ -84,6 +84,18 @@ def question_study(file: OwnersFile, asked: QueriesAsked) -> Study:
     evaluation = {"on": "none", "holdout": study.evaluation.holdout}
     kept = {key: value for key, value in plain.items() if value is not None}
     return parse(kept | {"name": f"{study.name}-pilot", "program": program, "evaluation": evaluation, "baselines": False})
+
+
+def delta_of(file: OwnersFile, asked: QueriesAsked) -> float:
+    """Delta of the question: where it is 0 its noise is Laplace's, as that of such a plan."""
+    if file.pilot.delta is not None:
+        return file.pilot.delta
+    return asked.noise.delta if asked.noise.law == "gaussian" else 0.0
+
+
+def spent_by(file: OwnersFile, asked: QueriesAsked) -> float:
+    """What the question costs each owner, in the plan's neighbours: one record for another counts twice."""
+    return float(file.pilot.epsilon or 0.0) * (2 if asked.noise.neighbours == "replace-one" else 1)
 
 
 def released(folder: Path) -> PilotState:

@@ -85,10 +85,10 @@ def plan_owners(path: str | Path, *, data_dir: str | Path | None = None) -> Owne
     asked = asked_of(file, data_dir)
     if file.pilot.epsilon is None:
         return plan_file(file, asked, known_of(file, asked, data_dir))
-    from .pilot_question import ask_once
+    from .pilot_question import ask_once, delta_of, spent_by
 
     known, _ = ask_once(file, asked, pilot_folder(file, path), data_dir)
-    return plan_file(file, asked, known, file.pilot.epsilon)
+    return plan_file(file, asked, known, spent=spent_by(file, asked), spent_delta=delta_of(file, asked))
 
 
 def pilot_folder(file: OwnersFile, path: str | Path) -> Path:
@@ -96,10 +96,12 @@ def pilot_folder(file: OwnersFile, path: str | Path) -> Path:
     return Path(path).with_name(f"{Path(path).stem}-pilot") if file.pilot.run is None else Path(file.pilot.run)
 
 
-def plan_file(file: OwnersFile, asked: QueriesAsked, known: KnownLoss, spent: float = 0.0) -> OwnersPlan:
-    """Plan from what a file says and what is known."""
+def plan_file(
+    file: OwnersFile, asked: QueriesAsked, known: KnownLoss, *, spent: float = 0.0, spent_delta: float = 0.0
+) -> OwnersPlan:
+    """Plan from what a file says and what is known; `spent` as of `hedgerow.market.plan`."""
     value = None if file.value is None else file.value.per_fitness
-    before = {"spent": spent, "spent_delta": file.pilot.delta if spent else 0.0}
+    before = {"spent": spent, "spent_delta": spent_delta}
     return plan(file.offers(), known, asked.noise, value=value, title=file.title, digest=file.digest, **before)
 
 

@@ -23,7 +23,7 @@ from .forecast_trials import ForecastTrialState
 if TYPE_CHECKING:
     import pandas
 
-MEAN, LOW, HIGH, ZERO, BIAS = range(5)
+MEAN, LOW, HIGH, ZERO, BIAS, STOPPED = range(6)
 """Places in `ForecastTrialState.forecasts`."""
 BOXES = 4
 """Combinations whose boxes are drawn."""
@@ -63,6 +63,7 @@ def outcome(federation: Federation, settings: Mapping[str, Any], state: Forecast
     heads = ["noise", "epsilon", "records", "horizon", "share", "mean", "low", "high", "first"]
     each = [(name, one) for name in state.known for one in ("forecast", "from", "to", "achieved / forecast", "inside")]
     table = pandas.DataFrame(rows, columns=[*heads, *(f"{one}, {name}" for name, one in each)])
+    table["box stops, %"] = [100 * state.forecasts[0, i, STOPPED] for i in done]
     table["noiseless"] = [state.forecasts[0, i, BIAS] for i in done]
     swept = [axis for axis in AXES if len(settings[AXES[axis]]) > 2]
     slopes = [slope_of(table, noise, axis) for axis in swept for noise in settings["noises"]]

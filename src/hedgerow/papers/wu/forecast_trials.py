@@ -61,8 +61,9 @@ class ForecastTrialState:
         The pilot, then trials that have ended.
     known : tuple of str
         Names of the estimates that forecasts stand on.
-    forecasts : array of shape (estimates, trials, 5)
-        Relative fitness: expected, ends of the interval of a run, of zeros, without noise.
+    forecasts : array of shape (estimates, trials, 6)
+        Relative fitness: expected, ends of the interval of a run, of zeros, without noise; share of coordinates that the box
+        stops.
     average : array of shape (trials, repeats, d)
         Results; zeros until then.
     path : array of shape (looks, trials, repeats, d)
@@ -208,8 +209,8 @@ def forecast_trials(
         known = estimates_of(test, pilot, loss, spec, n_records, box)
         given = {"n_records": n_records, "delta": delta, "neighbours": neighbours}
         told = [[forecast_of(one, trial, federation, loss, spec, steps, **given) for trial in trials] for one in known.values()]
-        rows = [[(f.relative_fitness, f.low, f.high, f.ceiling, f.bias / f.least) for f in row] for row in told]
-        kept = np.reshape(rows, (len(known), len(trials), 5))
+        rows = [[(f.relative_fitness, f.low, f.high, f.ceiling, f.bias / f.least, f.stopped) for f in row] for row in told]
+        kept = np.reshape(rows, (len(known), len(trials), 6))
         average = np.zeros((len(trials), repeats, spec.size))
         start = ForecastTrialState(1, tuple(known), kept, average, np.full((len(looks_of(horizons)), *average.shape), np.nan))
         yield start
