@@ -156,7 +156,7 @@ def _along(x: float, m2: Array, d2: Array, path: tuple[float, float], top: float
     low = np.flatnonzero(log_at(ends).real < top - DEPTH)
     if not low.size or log_at(ends[low[0] :], ends[low[0]]).real.max() > top - DEPTH + 1.0:
         return None
-    end = ends[low[0]]
+    end = float(ends[low[0]])
     points, last = 32, math.inf
     while points <= MOST:
         logs = log_at((np.arange(points) + 0.5) * end / points)

@@ -55,12 +55,12 @@ class Propagation:
         Expected excess along each, for noise of variance 1 in each coordinate of the mean gradient.
     spread : array of shape (d, d)
         Covariance of sqrt(h / 2) times the error along each, for the same noise; its diagonal is `amplifications`.
-    path : array of shape (T, d)
-        theta_2 .. theta_{T+1} without noise; NaN where the box stops a coordinate.
-    wander : array of shape (T, d)
-        Variance of each coordinate around it, for the same noise.
     offset : float
         Excess of that least value; 0 of a quadratic loss.
+    path : array of shape (T, d), optional
+        theta_2 .. theta_{T+1} without noise; NaN where the box stops a coordinate.
+    wander : array of shape (T, d), optional
+        Variance of each coordinate around it, for the same noise.
     """
 
     eigenvalues: Array
@@ -68,9 +68,9 @@ class Propagation:
     left: Array
     amplifications: Array
     spread: Array
-    path: Array
-    wander: Array
     offset: float = 0.0
+    path: Array | None = None
+    wander: Array | None = None
 
     @property
     def bias(self) -> float:
@@ -84,9 +84,11 @@ class Propagation:
 
     def stopped(self, variance: float, box: float) -> float:
         """Share of all coordinates on their way that such noise takes out of the box, but for those that leave it anyway."""
+        if self.path is None or self.wander is None or not np.isfinite(self.path).any():
+            return 0.0
         deviation = np.sqrt(np.maximum(variance * self.wander, np.finfo(float).tiny))
         beyond = scipy.special.ndtr((self.path - box) / deviation) + scipy.special.ndtr((-self.path - box) / deviation)
-        return float(np.nanmean(beyond)) if np.isfinite(self.path).any() else 0.0
+        return float(np.nanmean(beyond))
 
     def excess(self, variance: float) -> float:
         """Expected excess where each coordinate of the mean gradient has noise of this variance, in each step."""
@@ -108,7 +110,7 @@ def propagate(estimate: PilotEstimate, steps: Steps, horizon: int) -> Propagatio
         now = np.square(1 - length * h) * now + length**2
         wander[k] = np.square(vectors) @ now
     left = average_weights(steps, horizon) @ moved
-    return Propagation(h, vectors, left, amplifications, np.diag(amplifications), path, wander)
+    return Propagation(h, vectors, left, amplifications, np.diag(amplifications), path=path, wander=wander)
 
 
 def _along_path(estimate: PilotEstimate, rows: PilotRows, steps: Steps, horizon: int) -> Propagation:
@@ -141,7 +143,7 @@ def _along_path(estimate: PilotEstimate, rows: PilotRows, steps: Steps, horizon:
     roots = np.sqrt(np.where(curved, h, 0.0) / 2)
     spread = roots[:, None] * (vectors.T @ covariance @ vectors) * roots
     offset = float(loss.cost(average, x, y, w)) - estimate.least - float(h @ np.square(left)) / 2
-    return Propagation(h, vectors, left, np.diag(spread).copy(), spread, path, wander, offset)
+    return Propagation(h, vectors, left, np.diag(spread).copy(), spread, offset, path, wander)
 
 
 def errors(eigenvalues: Array, start: Array, steps: Steps, horizon: int) -> Array:

@@ -189,13 +189,13 @@ def parts_of(loss: QueryLoss, spec: Inputs) -> MomentParts:
 
 
 def estimate_of(
-    state: PilotState, loss: QueryLoss, spec: Inputs, n_records: int, box: float, source: str = "second moments"
+    state: PilotState, loss: QueryLoss, spec: Inputs, n_records: float, box: float, source: str = "second moments"
 ) -> PilotEstimate:
     """Make the estimate of the moments; everything is post-processing of what was released.
 
     Parameters
     ----------
-    n_records : int
+    n_records : float
         Of all parties, a constant in public.
     box : float
         That of the steps.
@@ -222,7 +222,7 @@ def noised(state: PilotState, loss: QueryLoss, spec: Inputs, rng: np.random.Gene
     return replace(state, gram=gram, score=score, square=state.square + rng.normal(0, level) * bool(state.square))
 
 
-def _estimate(state: PilotState, loss: QueryLoss, spec: Inputs, n_records: int, box: float, source: str) -> PilotEstimate:
+def _estimate(state: PilotState, loss: QueryLoss, spec: Inputs, n_records: float, box: float, source: str) -> PilotEstimate:
     d, s = spec.size, state.score / n_records
     if loss.kind == "hinge":
         matrix, bent, b, at_zero = np.zeros((d, d)), loss.ridge * np.eye(d), s, 1.0

@@ -68,8 +68,8 @@ def outcome(federation: Federation, settings: Mapping[str, Any], state: Forecast
     swept = [axis for axis in AXES if len(settings[AXES[axis]]) > 2]
     slopes = [slope_of(table, noise, axis) for axis in swept for noise in settings["noises"]]
     fits = pandas.DataFrame(slopes, columns=["noise", "in", "slope", "standard error", "points", "others"])
-    heads = {"mean": "achieved", "low": "5%", "high": "95%", "first": "zeros"}
-    shown = table.drop(columns=["share", "noiseless"]).rename(columns=heads)
+    told_as = {"mean": "achieved", "low": "5%", "high": "95%", "first": "zeros"}
+    shown = table.drop(columns=["share", "noiseless"]).rename(columns=told_as)
     return Outcome(
         metrics=metrics_of(state, table) | {f"slope{SHORT[noise]}": value for noise, _, value, *_ in slopes[::-1]},
         tables={
