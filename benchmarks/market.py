@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from itertools import product
 from time import process_time
+from typing import Any
 
 import numpy as np
 
@@ -35,10 +36,17 @@ from hedgerow.learn.queries import (
     query_trials,
     relative_fitness,
 )
+from hedgerow.learn.queries.answers import NoiseLaw
 from hedgerow.market import KnownLoss, OwnerOffer, PilotEstimate, SumNoise, best_prefix, equal_excess, forecast, plan
 
 PUBLIC, HORIZON, DELTA, OWNERS, VALUE = 10_000, 100, 1e-6, 1000, 4e8
-SETTINGS = [("laplace", 1.0), ("laplace", 3.0), ("laplace", 10.0), ("gaussian", 1.0), ("gaussian", 10.0)]
+SETTINGS: list[tuple[NoiseLaw, float]] = [
+    ("laplace", 1.0),
+    ("laplace", 3.0),
+    ("laplace", 10.0),
+    ("gaussian", 1.0),
+    ("gaussian", 10.0),
+]
 SHARES = (1.0, 0.25)
 """Of the owners' records."""
 
@@ -88,8 +96,20 @@ def forecasts(runs: int) -> None:
     print(f"forecast: {len(lending.owners)} records, {HORIZON} questions, {runs} runs; relative fitness")
     print("noise     epsilon  records  forecast  achieved  ratio  inside")
     for noise, epsilon in SETTINGS:
-        told = {"loss": loss, "spec": lending.spec, "n_records": len(lending.owners), "step": steps.size, "delta": DELTA}
-        grid = {"noises": [noise], "epsilons": [epsilon], "shares": list(SHARES), "horizons": [HORIZON], "repeats": runs}
+        told: dict[str, Any] = {
+            "loss": loss,
+            "spec": lending.spec,
+            "n_records": len(lending.owners),
+            "step": steps.size,
+            "delta": DELTA,
+        }
+        grid: dict[str, Any] = {
+            "noises": [noise],
+            "epsilons": [epsilon],
+            "shares": list(SHARES),
+            "horizons": [HORIZON],
+            "repeats": runs,
+        }
         reached = hr.last(query_trials(owners, **told, **grid)).average
         agreed = dict.fromkeys(("party 1", "party 2", "party 3"), epsilon)
         answers = answers_for(owners.schema, agreed, HORIZON, loss, lending.spec, steps.box, law=noise, delta=DELTA)

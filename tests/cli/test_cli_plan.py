@@ -42,6 +42,7 @@ def told(*arguments):
     return found.stdout
 
 
+@pytest.mark.slow
 def test_text_tells_whom_at_which_epsilon_at_what_price_and_what_is_not_seen(owners):
     text = told(owners)
     assert max(map(len, text.splitlines())) <= 140
@@ -62,6 +63,7 @@ def test_text_tells_whom_at_which_epsilon_at_what_price_and_what_is_not_seen(own
     assert read_toml(text[text.index("[program]") :])["program"].keys() >= {"epsilons", "weights", "n_records", "left_out"}
 
 
+@pytest.mark.slow
 def test_json_has_every_number_of_the_text_and_more(owners):
     found = json.loads(told(owners, "--json"))
     assert [one["name"] for one in found["owners"]] == list(OWNERS)
@@ -86,6 +88,7 @@ def test_without_costs_no_money_is_mentioned(tmp_path):
     assert not any(word in text for word in ("pay", "price", "cost", "currency"))
 
 
+@pytest.mark.slow
 def test_a_page_and_guards_are_written(owners, tmp_path):
     text = told(owners, "--out", tmp_path / "plan.html", "--write-guards", tmp_path / "guards")
     assert "Guards: 2 in" in " ".join(text.split())

@@ -116,6 +116,7 @@ def test_the_plan_of_very_many_rounds_is_priced_from_two_of_them(tmp_path):
         run_study(many, tmp_path / "run")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", ["server", "party"])
 def test_noise_of_the_channel_counts_for_every_party(tmp_path, at):
     one = line(allowed({"party 2": 50.0}), at)
@@ -163,6 +164,7 @@ def test_a_rehearsal_says_where_a_budget_of_a_party_ends_it_and_what_each_would_
     assert [row[2] for row in shown.rows] == pytest.approx([0.25, 2.0, 1.0], rel=1e-12)
 
 
+@pytest.mark.slow
 def test_owners_that_answer_in_turn_pay_for_their_own_questions_alone(tmp_path):
     """Groups of one partition cost what one of them does, for each party by its own noise."""
     program = {"name": "async_queries", "every": 3, "n_records": {"party 1": 130, "party 2": 130, "party 3": 140}}
@@ -173,6 +175,7 @@ def test_owners_that_answer_in_turn_pay_for_their_own_questions_alone(tmp_path):
 
 
 # ---- from the ledger ------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_what_was_spent_is_counted_again_from_the_ledger_of_a_run(tmp_path):
     run_study(study(), tmp_path / "run")
     again = Ledger(record=LedgerFile(tmp_path / "run" / "ledger.jsonl"))
@@ -197,6 +200,7 @@ def test_the_order_of_parties_in_an_entry_is_that_of_the_federation():
     assert [name for name, _ in asked(study({}, program=few), 1).entries[0].by_party] == ["party 1", "party 3"]
 
 
+@pytest.mark.slow
 def test_a_run_that_was_interrupted_spends_no_more_than_one_that_was_not(tmp_path):
     def stop(progress):
         if progress.round == 2:
@@ -212,6 +216,7 @@ def test_a_run_that_was_interrupted_spends_no_more_than_one_that_was_not(tmp_pat
     )
 
 
+@pytest.mark.slow
 def test_two_runs_that_share_a_ledger_share_the_budgets_of_parties(tmp_path):
     shared = {"budget": {"epsilon": 100.0, "delta": 1e-6, "unit": "record", "ledger": str(tmp_path / "all.sqlite")}}
     run_study(study(**shared), tmp_path / "first")

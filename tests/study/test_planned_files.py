@@ -108,6 +108,7 @@ def test_guards_are_files_with_the_names_of_owners(tmp_path):
         guard_text(plan, "party 9")
 
 
+@pytest.mark.slow
 def test_public_rows_of_a_study_say_what_is_known(tmp_path):
     base = BASE | {"evaluation": {"on": "none", "holdout": 0.2}}
     plan = plan_owners(written(tmp_path, {"data": "server"}, base))
