@@ -74,24 +74,24 @@ def test_without_noise_the_path_ends_where_the_rule_ends():
 # ---- how well the pilot is known --------------------------------------------------------------------------------------
 @pytest.mark.slow
 def test_the_doubt_is_the_deviation_over_pilots_and_the_interval_holds_for_pilot_and_run_together():
-    """40 pilots of 400 public records: deviations are known to 11 %, each one's own to 27 %, their root mean square to 4 %."""
+    """25 pilots of 400 public records: deviations are known to 14 %, each one's own to 27 %, their root mean square to 5 %."""
     loss, variance = QueryLoss("squared", 0.0), 2e-4
     steps = replace(STEPS, size=1.5)
     x, y = population(6000, 5, classes=False)
     best = optimum(loss, x, y, np.ones(len(y)), 3.0)
     given = (steps, T, variance * 6000**2, [6000])
-    pilots = [PilotEstimate.of_records(loss, *population(400, 100 + i, classes=False), 3.0, "") for i in range(40)]
+    pilots = [PilotEstimate.of_records(loss, *population(400, 100 + i, classes=False), 3.0, "") for i in range(25)]
     told = [forecast(pilot, *given, sample=False) for pilot in pilots]
     doubts = np.array([one.doubt for one in told])
-    assert np.sqrt(np.mean(doubts**2)) == pytest.approx(np.std([one.relative_fitness for one in told], ddof=1), rel=0.3)
+    assert np.sqrt(np.mean(doubts**2)) == pytest.approx(np.std([one.relative_fitness for one in told], ddof=1), rel=0.4)
     estimate = PilotEstimate.of_records(loss, x, y, 3.0, "")
     h = np.linalg.eigvalsh(estimate.curvature)
     found = propagate(estimate, steps, T)
-    z = np.random.default_rng(0).normal(size=(40, 4))
+    z = np.random.default_rng(0).normal(size=(25, 4))
     error = found.left * np.sqrt(h / 2) + z * np.sqrt(variance * found.amplifications)
     psi = np.square(error).sum(1) / float(loss.cost(best, x, y, np.ones(len(y))))
     inside = [one.low < value < one.high for one, value in zip(told, psi, strict=True)]
-    assert np.mean(inside) == pytest.approx(0.9, abs=0.15)
+    assert np.mean(inside) == pytest.approx(0.9, abs=0.17)
 
 
 def test_moments_with_noise_have_a_doubt_and_exact_ones_have_none():
