@@ -93,3 +93,20 @@ def test_records_of_the_server_come_first_for_logistic_regression():
     moments = PilotState(1, np.diag([200.0, 200.0]), np.array([50.0, -40.0]), 90.0, 1.0)
     for kind, first in (("squared", "private moments"), ("logistic", "public records")):
         assert next(iter(estimates_of(table(), moments, QueryLoss(kind), SPEC, 900, 1.0))) == first
+
+
+def test_the_table_tells_forecasts_beside_what_was_achieved():
+    federation = hr.simulate(table(300), hr.data.iid(parties=3), seed=0)
+    given = settings_of_program() | {
+        "repeats": 3,
+        "epsilons": [0.01, 40.0],
+        "noises": ["laplace"],
+        "horizons": [5],
+        "n_records": 300,
+    }
+    *_, last = forecast_trials(federation, loss=QueryLoss("squared"), spec=SPEC, **given, test=table(300), pilot_epsilon=None)
+    records = hr.core.Parties(("all",), table(300).columns, [300])
+    (grid,) = outcome(federation, SETTINGS | given, last, records).grids
+    assert grid.title == "Forecast and achieved, made, by public records"
+    assert [row[:4] for row in grid.rows] == [("laplace", 0.01, 300, 5), ("laplace", 40.0, 300, 5)]
+    assert ["saturated" in row[4] for row in grid.rows] == [True, False]

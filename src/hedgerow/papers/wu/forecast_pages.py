@@ -15,7 +15,7 @@ from hedgerow.learn.queries import looks_of, optimum, pooled, relative_fitness, 
 from hedgerow.learn.queries.keys import loss_of_keys, spec_of_keys
 from hedgerow.learn.queries.results import AXES, COLUMNS, NAMES, SHORT, slope_of
 from hedgerow.market.theorems import theorem_3_printed
-from hedgerow.report import Curve, Outcome, Series
+from hedgerow.report import Curve, Grid, Outcome, Series
 from hedgerow.report.numerals import show
 
 from .forecast_trials import ForecastTrialState
@@ -68,14 +68,12 @@ def outcome(federation: Federation, settings: Mapping[str, Any], state: Forecast
     swept = [axis for axis in AXES if len(settings[AXES[axis]]) > 2]
     slopes = [slope_of(table, noise, axis) for axis in swept for noise in settings["noises"]]
     fits = pandas.DataFrame(slopes, columns=["noise", "in", "slope", "standard error", "points", "others"])
-    told_as = {"mean": "achieved", "low": "5%", "high": "95%", "first": "zeros"}
-    shown = table.drop(columns=["share", "noiseless"]).rename(columns=told_as)
     return Outcome(
         metrics=metrics_of(state, table) | {f"slope{SHORT[noise]}": value for noise, _, value, *_ in slopes[::-1]},
         tables={
-            "Forecast and achieved": shown.replace({"noise": NAMES}),
             "Slopes on log-log axes": fits.replace({"noise": NAMES}),
         },
+        grids=tuple(beside(settings, state, table, name) for name in state.known),
         curves=(
             *(by_axis(settings, state, table, axis, noise) for axis in swept for noise in dict.fromkeys(table["noise"])),
             *by_question(settings, state, trials, fitness),
@@ -94,6 +92,25 @@ def metrics_of(state: ForecastTrialState, table: pandas.DataFrame) -> dict[str, 
         found[f"least achieved over forecast{by}"] = ratio.min()
         found[f"runs in the interval{by}"] = valid[f"inside, {name}"].mean()
     return {key: float(value) for key, value in found.items()}
+
+
+def beside(settings: Mapping[str, Any], state: ForecastTrialState, table: pandas.DataFrame, name: str) -> Grid:
+    """A line for each combination: forecast with the interval of a run, achieved with 5% and 95% of runs."""
+    rows = []
+    for line in table.to_dict("records"):
+        told = [f"{line[f'{one}, {name}']:.3g}" for one in ("forecast", "from", "to", "achieved / forecast")]
+        saturated = " saturated" * (line[f"forecast, {name}"] > line["first"])
+        achieved = [f"{line[one]:.3g}" for one in ("mean", "low", "high")]
+        key = (line["noise"], line["epsilon"], line["records"], line["horizon"])
+        inside, stopped = 100 * line[f"inside, {name}"], line["box stops, %"]
+        rows.append((*key, told[0] + saturated, *told[1:3], *achieved, told[3], f"{inside:.0f}%", f"{stopped:.2g}%"))
+    columns = ["noise", "epsilon", "n", "T", "forecast", "from", "to", "achieved", "5%", "95%", "achieved/forecast"]
+    title = ", ".join(filter(None, ("Forecast and achieved", settings["called"], f"by {name}")))
+    note = (
+        f"Relative fitness; {settings['repeats']} trainings, and how many of them lie inside the interval that was forecast. "
+        "Where the box stops 1% of the coordinates or more, noise is cut and the forecast is rather too high."
+    )
+    return Grid(title, (*columns, "inside", "box stops"), tuple(rows), note)
 
 
 def by_axis(settings: Mapping[str, Any], state: ForecastTrialState, table: pandas.DataFrame, axis: str, noise: str) -> Curve:
