@@ -134,8 +134,7 @@ class KnownLoss:
 
 def _alike(eigenvalues: Array, left: Array, amplifications: Array) -> Propagation:
     """Along the coordinates themselves."""
-    nowhere = np.empty((0, len(left)))  # sums say nothing of the path
-    return Propagation(eigenvalues, np.eye(len(left)), left, amplifications, np.diag(amplifications), nowhere, nowhere)
+    return Propagation(eigenvalues, np.eye(len(left)), left, amplifications, np.diag(amplifications))
 
 
 AROUND_PATH = "Noise is small enough for the loss to be a parabola around the path without it."
