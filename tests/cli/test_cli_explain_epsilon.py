@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from hedgerow.cli.main import app
 from hedgerow.errors import BudgetInvalid
-from hedgerow.market.meaning import meaning
+from hedgerow.market.epsilon.meaning import meaning
 
 STUDY = """
 [data]

@@ -26,7 +26,7 @@ FILE = {
 
 @pytest.fixture(autouse=True)
 def few_points_of_the_curve(monkeypatch):
-    monkeypatch.setattr(import_module("hedgerow.market.plan"), "FACTORS", (0.3, 1.0, 3.0))
+    monkeypatch.setattr(import_module("hedgerow.market.plans.plan"), "FACTORS", (0.3, 1.0, 3.0))
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.errors import SettingsInvalid
-from hedgerow.market.delta_method import errors_from_moments, errors_of_last_step, errors_of_means
+from hedgerow.market.forecasts.delta_method import errors_from_moments, errors_of_last_step, errors_of_means
 from hedgerow.privacy import Gaussian
 
 RNG = np.random.default_rng(0)

@@ -11,7 +11,7 @@ import pytest
 import hedgerow as hr
 from hedgerow.learn.queries import Answers, Inputs, QueryLoss, Steps, inputs, length_of, noiseless, optimum, relative_fitness
 from hedgerow.market import PilotEstimate, estimate_of, forecast, mean_variance, propagate
-from hedgerow.market.second_moments import PilotState
+from hedgerow.market.forecasts.second_moments import PilotState
 
 DATA = Path(os.environ.get("HEDGEROW_DATA", Path(__file__).parents[3] / "shared" / "data"))
 STEPS = Steps("algorithm-2", 2.0, 3.0)

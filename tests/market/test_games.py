@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from hedgerow.errors import SettingsInvalid
+from hedgerow.market.epsilon.leakage import database_leakage, leakage_slope
+from hedgerow.market.epsilon.utility import utility
 from hedgerow.market.games import (
     LeakageGain,
     PublicGoodsGame,
@@ -21,8 +23,6 @@ from hedgerow.market.games import (
     uniqueness,
     utility_game,
 )
-from hedgerow.market.leakage import database_leakage, leakage_slope
-from hedgerow.market.utility import utility
 
 STARTS = np.array([[0.2, 1.0, 2.5], [2.9, 0.05, 0.05], [0.01, 0.01, 0.01]])
 EQUAL, SIZES, GIANT = (1.0, 1.0, 1.0), (1.0, 2.0, 4.0), (1.0, 1.0, 100.0)

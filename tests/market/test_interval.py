@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from hedgerow.errors import SettingsInvalid
-from hedgerow.market.interval import interval, probability, quantile
+from hedgerow.market.forecasts.interval import interval, probability, quantile
 
 
 @pytest.mark.parametrize(("mean", "deviation"), [(0.0, 1.0), (1.0, 1.0), (3.0, 0.1), (100.0, 0.01)])

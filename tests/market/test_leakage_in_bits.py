@@ -7,7 +7,7 @@ import pytest
 
 from hedgerow.errors import BudgetInvalid
 from hedgerow.market import channels
-from hedgerow.market.leakage import (
+from hedgerow.market.epsilon.leakage import (
     between_values,
     database_leakage,
     leakage,

@@ -8,10 +8,10 @@ import pytest
 
 from hedgerow.errors import BudgetInvalid
 from hedgerow.market import channels
-from hedgerow.market.leakage import leakage
-from hedgerow.market.meaning import BEYOND, count_error, meaning
-from hedgerow.market.meaning_page import AccuracyCost, curves_of, grids_of, page
-from hedgerow.market.posterior import advantage, chance_beyond, gaussian_advantage, posterior
+from hedgerow.market.epsilon.leakage import leakage
+from hedgerow.market.epsilon.meaning import BEYOND, count_error, meaning
+from hedgerow.market.epsilon.meaning_page import AccuracyCost, curves_of, grids_of, page
+from hedgerow.market.epsilon.posterior import advantage, chance_beyond, gaussian_advantage, posterior
 from hedgerow.privacy.accounting import gaussian_epsilon
 from hedgerow.report import Grid, Report, render
 

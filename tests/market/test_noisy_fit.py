@@ -7,7 +7,7 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.engines import simulate
-from hedgerow.market.noisy_fit import NoisyFit
+from hedgerow.market.forecasts.noisy_fit import NoisyFit
 from hedgerow.stats.design import design_of
 from hedgerow.stats.linear.asking import ask_for
 from hedgerow.stats.regression import regression

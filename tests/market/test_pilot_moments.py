@@ -12,7 +12,7 @@ from hedgerow.core.party import Party
 from hedgerow.errors import SettingsInvalid, UnboundedSum
 from hedgerow.learn.queries import Inputs, QueryLoss, Steps, inputs, loss_of, optimum
 from hedgerow.market import PilotEstimate, estimate_of, forecast, pilot_moments, propagate, worst_case
-from hedgerow.market.second_moments import FLOOR, PilotState, moment_rows, parts_of
+from hedgerow.market.forecasts.second_moments import FLOOR, PilotState, moment_rows, parts_of
 from hedgerow.stats.private.second_moments import unit_moments
 from helpers import ENGINE_NAMES, ENGINES
 

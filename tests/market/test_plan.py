@@ -9,13 +9,13 @@ import pytest
 from hedgerow.errors import BudgetInvalid, SettingsInvalid
 from hedgerow.learn.queries import Steps
 from hedgerow.market import PilotEstimate, SumNoise, forecast, variances, weighted_excess
-from hedgerow.market.known_loss import KnownLoss
-from hedgerow.market.owner_offer import OwnerOffer
-from hedgerow.market.plan import advantage, fitness_of, plan, scaled
-from hedgerow.market.plan_page import left_out, plan_page
-from hedgerow.market.posterior import gaussian_advantage
+from hedgerow.market.epsilon.posterior import gaussian_advantage
+from hedgerow.market.forecasts.known_loss import KnownLoss
+from hedgerow.market.plans.owner_offer import OwnerOffer
+from hedgerow.market.plans.plan import advantage, fitness_of, plan, scaled
+from hedgerow.market.plans.plan_page import left_out, plan_page
 
-CURVE = import_module("hedgerow.market.plan")
+CURVE = import_module("hedgerow.market.plans.plan")
 LENDING = {
     "harbour": OwnerOffer(40_000, (0.2, 10.0), 1.0),
     "mill": OwnerOffer(20_000, (0.2, 10.0), 1.5),

@@ -8,8 +8,8 @@ import pytest
 
 from hedgerow.errors import BudgetInvalid
 from hedgerow.market import channels
-from hedgerow.market.insurance import compensation, feasible_epsilons
-from hedgerow.market.posterior import (
+from hedgerow.market.epsilon.insurance import compensation, feasible_epsilons
+from hedgerow.market.epsilon.posterior import (
     advantage,
     advantage_of,
     chance_beyond,

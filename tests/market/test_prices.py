@@ -10,14 +10,14 @@ import pytest
 from hedgerow.errors import BudgetInvalid, SettingsInvalid
 from hedgerow.learn.queries import Steps
 from hedgerow.learn.queries.answers import Answers
-from hedgerow.market.known_loss import KnownLoss
-from hedgerow.market.owner_noise import variances
-from hedgerow.market.owner_offer import OwnerOffer
-from hedgerow.market.pilot_estimate import PilotEstimate
-from hedgerow.market.plan import plan
-from hedgerow.market.price_search import best_price, candidate_prices
-from hedgerow.market.prices import LearnerTerms, OwnerTerms, Supply, post
-from hedgerow.market.sum_noise import SumNoise, separation
+from hedgerow.market.forecasts.known_loss import KnownLoss
+from hedgerow.market.forecasts.owner_noise import variances
+from hedgerow.market.forecasts.pilot_estimate import PilotEstimate
+from hedgerow.market.plans.owner_offer import OwnerOffer
+from hedgerow.market.plans.plan import plan
+from hedgerow.market.prices.price_search import best_price, candidate_prices
+from hedgerow.market.prices.posted import LearnerTerms, OwnerTerms, Supply, post
+from hedgerow.market.prices.sum_noise import SumNoise, separation
 from hedgerow.privacy.accounting import gaussian_noise
 
 FIVE = OwnerTerms([40000, 20000, 800, 30000, 5000], [1, 1.5, 9, 4, 0.5], [0.2, 0.2, 0.05, 0.1, 0.5], [10, 10, 0.2, 1, 10])  # type: ignore[arg-type]

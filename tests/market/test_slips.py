@@ -11,6 +11,18 @@ import pytest
 
 from hedgerow.learn.queries.steps import Steps
 from hedgerow.market import PilotEstimate, channels, propagate
+from hedgerow.market.epsilon.leakage import between_values, database_leakage, leakage, min_entropy
+from hedgerow.market.epsilon.posterior import posterior_of_worlds
+from hedgerow.market.epsilon.utility import utility
+from hedgerow.market.forecasts.theorems import (
+    distance,
+    distance_printed,
+    noise_of,
+    theorem_3_printed,
+    travelled,
+    zeta_claimed,
+    zetas,
+)
 from hedgerow.market.games import (
     LeakageGain,
     best_responses,
@@ -20,18 +32,6 @@ from hedgerow.market.games import (
     paths,
     utility_game,
 )
-from hedgerow.market.leakage import between_values, database_leakage, leakage, min_entropy
-from hedgerow.market.posterior import posterior_of_worlds
-from hedgerow.market.theorems import (
-    distance,
-    distance_printed,
-    noise_of,
-    theorem_3_printed,
-    travelled,
-    zeta_claimed,
-    zetas,
-)
-from hedgerow.market.utility import utility
 
 PAGE = (Path(__file__).parents[2] / "docs" / "forecasts.md").read_text(encoding="utf-8")
 ROWS = {

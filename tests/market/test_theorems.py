@@ -9,7 +9,7 @@ from recursions import runs
 from hedgerow.errors import SettingsInvalid
 from hedgerow.learn.queries import Steps
 from hedgerow.market import PilotEstimate, propagate
-from hedgerow.market.theorems import (
+from hedgerow.market.forecasts.theorems import (
     distance,
     distance_printed,
     noise_of,

@@ -8,7 +8,7 @@ import scipy
 
 from hedgerow.errors import BudgetInvalid
 from hedgerow.market import channels
-from hedgerow.market.utility import ring_borders, utility, utility_of_borders, utility_of_count
+from hedgerow.market.epsilon.utility import ring_borders, utility, utility_of_borders, utility_of_count
 
 
 def printed(epsilon, n, c):

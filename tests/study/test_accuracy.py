@@ -5,9 +5,9 @@ import tomllib
 import numpy as np
 import pytest
 
-from hedgerow.market.forecast import forecast
-from hedgerow.market.owner_noise import mean_variance
-from hedgerow.market.posterior import advantage
+from hedgerow.market.epsilon.posterior import advantage
+from hedgerow.market.forecasts.forecast import forecast
+from hedgerow.market.forecasts.owner_noise import mean_variance
 from hedgerow.study import load, parse
 from hedgerow.study.accuracy import accuracy_cost, agreed, protected
 

@@ -36,8 +36,8 @@ def show_meaning(
     as_json: JsonOption = False,
 ) -> None:
     """Print what an epsilon means: odds, beliefs, attacks, bits about one person, and with a study what it costs there."""
-    from hedgerow.market.meaning import PRIORS, VALUES, meaning
-    from hedgerow.market.meaning_page import grids_of, page
+    from hedgerow.market.epsilon.meaning import PRIORS, VALUES, meaning
+    from hedgerow.market.epsilon.meaning_page import grids_of, page
     from hedgerow.report import write
 
     found = None if study is None else _loaded(study)

@@ -15,7 +15,7 @@ from hedgerow.errors import StudyInvalid
 from .json_output import JsonOption, print_json
 
 if TYPE_CHECKING:
-    from hedgerow.market.owners_plan import OwnersPlan
+    from hedgerow.market.plans.owners_plan import OwnersPlan
 
 console = Console()
 
@@ -44,7 +44,7 @@ def plan(
     as_json: JsonOption = False,
 ) -> None:
     """Plan with whom, at which epsilon and at what price to ask, and forecast the result, before the first question."""
-    from hedgerow.market.plan_page import write_plan
+    from hedgerow.market.plans.plan_page import write_plan
     from hedgerow.study import planned_files
     from hedgerow.study.owners_file import load_owners
     from hedgerow.study.planning import pilot_folder, plan_owners
@@ -88,7 +88,7 @@ def plan(
 def show(found: OwnersPlan, sections: str = "") -> None:
     """Print a plan."""
     from hedgerow.market import plan_page
-    from hedgerow.market.owners_plan import digits, money
+    from hedgerow.market.plans.owners_plan import digits, money
 
     n, f = found.noise, found.fitness
     law = f"{n.law} noise at the owners" + (f", delta {n.delta:g}" if n.law == "gaussian" else "")
@@ -119,7 +119,7 @@ def show(found: OwnersPlan, sections: str = "") -> None:
 
 def told(found: OwnersPlan) -> dict[str, Any]:
     """A plan as JSON has it: everything that is printed, with all digits."""
-    from hedgerow.market.plan import scaled
+    from hedgerow.market.plans.plan import scaled
 
     plain = {
         field.name: getattr(found, field.name) for field in fields(found) if field.name not in ("known", "owners", "digest")

@@ -7,29 +7,37 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
-    from .asynchronous import AsynchronousForecast, asynchronous
     from .coalitions import Prefix, best_prefix, best_weights, equal_excess, excess, precisions, weighted_excess
-    from .delta_method import ExpectedErrors, errors_from_moments, errors_of_last_step, errors_of_means
-    from .forecast import Forecast, channel_variance, forecast
-    from .heterogeneity import OwnerMoments, ask_owners
-    from .insurance import FeasibleEpsilons, compensation, feasible_epsilons
-    from .known_loss import KnownLoss
-    from .leakage import database_leakage, leakage
-    from .meaning import Meaning, meaning
-    from .owner_noise import mean_variance, variances
-    from .owner_offer import OwnerOffer
-    from .owners_plan import OwnersPlan, PlannedFitness, PlannedOwner
-    from .pilot_estimate import PilotEstimate, PilotRows
-    from .plan import ScaledForecast, fitness_of, plan, scaled
-    from .plan_page import write_plan
-    from .posterior import advantage, advantage_of, epsilon_for_posterior, posterior, posterior_of_worlds, power, right_guess
-    from .price_search import best_price
-    from .prices import LearnerTerms, OwnerTerms, PostedPrice, Supply, post
-    from .propagation import Propagation, average_weights, propagate
-    from .second_moments import PilotState, estimate_of, pilot_moments
-    from .sum_noise import SumNoise, separation
-    from .utility import utility, utility_of_count
-    from .worst_case import worst_case
+    from .epsilon.insurance import FeasibleEpsilons, compensation, feasible_epsilons
+    from .epsilon.leakage import database_leakage, leakage
+    from .epsilon.meaning import Meaning, meaning
+    from .epsilon.posterior import (
+        advantage,
+        advantage_of,
+        epsilon_for_posterior,
+        posterior,
+        posterior_of_worlds,
+        power,
+        right_guess,
+    )
+    from .epsilon.utility import utility, utility_of_count
+    from .forecasts.asynchronous import AsynchronousForecast, asynchronous
+    from .forecasts.delta_method import ExpectedErrors, errors_from_moments, errors_of_last_step, errors_of_means
+    from .forecasts.forecast import Forecast, channel_variance, forecast
+    from .forecasts.heterogeneity import OwnerMoments, ask_owners
+    from .forecasts.known_loss import KnownLoss
+    from .forecasts.owner_noise import mean_variance, variances
+    from .forecasts.pilot_estimate import PilotEstimate, PilotRows
+    from .forecasts.propagation import Propagation, average_weights, propagate
+    from .forecasts.second_moments import PilotState, estimate_of, pilot_moments
+    from .forecasts.worst_case import worst_case
+    from .plans.owner_offer import OwnerOffer
+    from .plans.owners_plan import OwnersPlan, PlannedFitness, PlannedOwner
+    from .plans.plan import ScaledForecast, fitness_of, plan, scaled
+    from .plans.plan_page import write_plan
+    from .prices.posted import LearnerTerms, OwnerTerms, PostedPrice, Supply, post
+    from .prices.price_search import best_price
+    from .prices.sum_noise import SumNoise, separation
     from .worth import CoalitionWorth, leave_one_out, marginal_worth, sampled_shapley, shapley
 
 __all__ = [

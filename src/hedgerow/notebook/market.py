@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import Any
 
-from hedgerow.market.owners_plan import OwnersPlan
-from hedgerow.market.plan_page import alternatives, curve, facts, owners_grid
+from hedgerow.market.plans.owners_plan import OwnersPlan
+from hedgerow.market.plans.plan_page import alternatives, curve, facts, owners_grid
 from hedgerow.report import Card
 
 from . import values

@@ -24,12 +24,12 @@ from hedgerow.learn.queries.answers import Answers
 from hedgerow.learn.queries.keys import loss_of_keys, spec_of_keys, steps_of_keys
 from hedgerow.learn.queries.lengths import answers_for
 from hedgerow.learn.queries.program import divisor
-from hedgerow.market.forecast import Forecast, forecast
-from hedgerow.market.meaning import hundred
-from hedgerow.market.meaning_page import AccuracyCost
-from hedgerow.market.noisy_fit import NoisyFit
-from hedgerow.market.pilot_estimate import PilotEstimate
-from hedgerow.market.posterior import advantage_of
+from hedgerow.market.epsilon.meaning import hundred
+from hedgerow.market.epsilon.meaning_page import AccuracyCost
+from hedgerow.market.epsilon.posterior import advantage_of
+from hedgerow.market.forecasts.forecast import Forecast, forecast
+from hedgerow.market.forecasts.noisy_fit import NoisyFit
+from hedgerow.market.forecasts.pilot_estimate import PilotEstimate
 from hedgerow.privacy.accounting import Adjacency
 from hedgerow.report import Curve, Grid, Series
 from hedgerow.report.numerals import show

@@ -1,6 +1,6 @@
 """What an epsilon costs means and linear or logistic regressions: by how much the noise makes standard errors larger.
 
-    regression    `hedgerow.market.noisy_fit`
+    regression    `hedgerow.market.forecasts.noisy_fit`
     mean S / n    error ~ (e_S - mean e_n) / n          in units of half a column's range, about its middle
 
 The noise is that with which the study keeps the budget; the information of a record, and the coefficients, are those of the
@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from hedgerow.core.arrays import Array
-from hedgerow.market.noisy_fit import NoisyFit
+from hedgerow.market.forecasts.noisy_fit import NoisyFit
 from hedgerow.privacy.level import noise_level
 from hedgerow.stats.columns import NUMERIC, chosen, heaviest, range_of
 from hedgerow.stats.design import Design, design, design_of

@@ -24,7 +24,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from hedgerow.errors import StudyInvalid, suggestion
-from hedgerow.market.owner_offer import OwnerOffer
+from hedgerow.market.plans.owner_offer import OwnerOffer
 
 from .section import Section, problems
 from .toml import read_toml

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from hedgerow.errors import StudyInvalid
-from hedgerow.market.known_loss import KnownLoss
-from hedgerow.market.second_moments import PilotState, estimate_of
+from hedgerow.market.forecasts.known_loss import KnownLoss
+from hedgerow.market.forecasts.second_moments import PilotState, estimate_of
 from hedgerow.store import read_arrays
 from hedgerow.store.checkpoint import join
 

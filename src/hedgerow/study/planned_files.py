@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hedgerow.errors import CannotWrite, StudyInvalid
-from hedgerow.market.owners_plan import OwnersPlan
+from hedgerow.market.plans.owners_plan import OwnersPlan
 
 from .owners_file import OwnersFile
 from .pilot_question import QUESTION, question_study

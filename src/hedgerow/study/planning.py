@@ -24,11 +24,11 @@ from hedgerow.data.cases import whole_cases
 from hedgerow.errors import StudyInvalid
 from hedgerow.learn.queries import Inputs, QueryLoss, Steps, length_of, longest_of, loss_of
 from hedgerow.learn.queries.keys import loss_of_keys, spec_of_keys, steps_of_keys
-from hedgerow.market.known_loss import KnownLoss
-from hedgerow.market.owners_plan import OwnersPlan
-from hedgerow.market.pilot_estimate import PilotEstimate
-from hedgerow.market.plan import plan
-from hedgerow.market.sum_noise import SumNoise
+from hedgerow.market.forecasts.known_loss import KnownLoss
+from hedgerow.market.forecasts.pilot_estimate import PilotEstimate
+from hedgerow.market.plans.owners_plan import OwnersPlan
+from hedgerow.market.plans.plan import plan
+from hedgerow.market.prices.sum_noise import SumNoise
 
 from .build import tables
 from .catalogue import listing

@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from hedgerow.core.arrays import Array
-from hedgerow.market.searches import falling_root
+from hedgerow.market.prices.searches import falling_root
 
 GRID = 257
 """Epsilons that are tried before the best is refined."""

@@ -14,7 +14,7 @@ from hedgerow.core.party import Parties
 from hedgerow.learn.queries import looks_of, optimum, pooled, relative_fitness, trials_of
 from hedgerow.learn.queries.keys import loss_of_keys, spec_of_keys
 from hedgerow.learn.queries.results import AXES, COLUMNS, NAMES, SHORT, slope_of
-from hedgerow.market.theorems import theorem_3_printed
+from hedgerow.market.forecasts.theorems import theorem_3_printed
 from hedgerow.report import Curve, Grid, Outcome, Series
 from hedgerow.report.numerals import show
 

@@ -6,7 +6,7 @@
     trials       <- `hedgerow.learn.queries.query_trials`, then fitness, known to a simulation alone
 
 Forecasts are of the fitness on the records that are asked, so that nothing is due to their number. A hinge with a small ridge
-has no private pilot (`hedgerow.market.second_moments`): then the server's records are needed, without which trials are run and
+has no private pilot (`second_moments`): then the server's records are needed, without which trials are run and
 nothing is forecast.
 
 Releases : as `pilot_moments` and `query_trials`.
@@ -45,7 +45,7 @@ from hedgerow.learn.queries.grid import NoiseName
 from hedgerow.learn.queries.keys import INPUTS, loss_of_keys, spec_of_keys
 from hedgerow.learn.queries.steps import Rule
 from hedgerow.market import Forecast, PilotEstimate, PilotState, estimate_of, forecast, pilot_moments
-from hedgerow.market.second_moments import parts_of
+from hedgerow.market.forecasts.second_moments import parts_of
 
 if TYPE_CHECKING:
     from hedgerow.report import Outcome

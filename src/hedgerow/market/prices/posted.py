@@ -35,8 +35,8 @@ import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.errors import SettingsInvalid
+from hedgerow.market.coalitions import best_weights, precisions
 
-from .coalitions import best_weights, precisions
 from .searches import falling_root, highest
 from .sum_noise import SumNoise
 

@@ -8,7 +8,7 @@ after it with probability sum_z max_x p(x) K[x, z]. The leakage is how many time
     leakage        = H_inf(X) - H_inf(X | Z)
                   <= log2( v (e^eps + (v - 1) delta) / (v - 1 + e^eps) )       for each person         (2.2)
 
-The bound is attained by randomised response (`hedgerow.market.channels`) where all values were as likely. An adversary who
+The bound is attained by randomised response (`channels`) where all values were as likely. An adversary who
 knew something before gains less often a better guess: `channels.gain` says how much, for its own prior.
 
 Per person. A database of u people leaks at most u times as much, which is reached only by a mechanism that answers about each

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from hedgerow.display import displayed
 from hedgerow.learn.queries.answers import Answers
-
-from .known_loss import KnownLoss
-from .sum_noise import SumNoise
+from hedgerow.market.forecasts.known_loss import KnownLoss
+from hedgerow.market.prices.sum_noise import SumNoise
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ the best theta of the owners' records lies from that of everybody like them; wit
 fitness on the owners' own records. The interval holds for pilot and run together: where doubt is small beside a run's own
 deviation, it is that of a run; where steps decide and the pilot is small, most of it is doubt.
 
-Source: derived; in place of Theorems 2 and 3 of Wu 2019 (`hedgerow.market.theorems`).
+Source: derived; in place of Theorems 2 and 3 of Wu 2019 (`hedgerow.market.forecasts.theorems`).
 """
 
 from __future__ import annotations

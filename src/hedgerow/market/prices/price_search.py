@@ -21,7 +21,7 @@ import scipy
 
 from hedgerow.core.arrays import Array
 
-from .prices import LearnerTerms, OwnerTerms, PostedPrice, Supply, post, posted_nothing
+from .posted import LearnerTerms, OwnerTerms, PostedPrice, Supply, post, posted_nothing
 
 BETWEEN = 257
 """Prices of the grid."""

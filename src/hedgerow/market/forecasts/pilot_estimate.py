@@ -7,7 +7,7 @@ For the squared loss f is this parabola everywhere; for the logistic loss near t
 records lie on its kink, besides its ridge.
 
 Source: Wu 2019, section 3.2. Differs: the thesis bounds the excess by constants of the loss; here the loss itself is looked at,
-in records that belong to no party (`of_records`) or by a noisy question to the owners (`hedgerow.market.second_moments`).
+in records that belong to no party (`of_records`) or by a noisy question to the owners (`second_moments`).
 """
 
 from __future__ import annotations

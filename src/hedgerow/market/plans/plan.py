@@ -33,14 +33,14 @@ import scipy
 
 from hedgerow.core.arrays import Array
 from hedgerow.errors import BudgetInvalid, SettingsInvalid
+from hedgerow.market.coalitions import best_prefix, best_weights, equal_excess, excess, precisions, weighted_excess
+from hedgerow.market.forecasts.known_loss import KnownLoss
+from hedgerow.market.prices.price_search import best_price
+from hedgerow.market.prices.posted import LearnerTerms, OwnerTerms, Supply
+from hedgerow.market.prices.sum_noise import SumNoise, separation
 
-from .coalitions import best_prefix, best_weights, equal_excess, excess, precisions, weighted_excess
-from .known_loss import KnownLoss
 from .owner_offer import OwnerOffer
 from .owners_plan import OwnersPlan, PlannedFitness, PlannedOwner
-from .price_search import best_price
-from .prices import LearnerTerms, OwnerTerms, Supply
-from .sum_noise import SumNoise, separation
 
 DIGITS, MOST_DIGITS = 4, 12
 """Significant digits of epsilons and weights; and of an epsilon that has to lie nearer to an owner's best answer."""

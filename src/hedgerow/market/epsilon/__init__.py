@@ -1,0 +1,1 @@
+"""What an epsilon means, leaks and is worth."""

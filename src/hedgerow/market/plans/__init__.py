@@ -1,0 +1,1 @@
+"""With whom, at which epsilon, at what price."""

@@ -1,0 +1,1 @@
+"""A price for a unit of precision, and what owners answer."""
