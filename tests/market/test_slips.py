@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from hedgerow.learn.queries.steps import Steps
-from hedgerow.market import PilotEstimate, channels, propagate
+from hedgerow.market import PilotEstimate, propagate
+from hedgerow.market.epsilon import channels
 from hedgerow.market.epsilon.leakage import between_values, database_leakage, leakage, min_entropy
 from hedgerow.market.epsilon.posterior import posterior_of_worlds
 from hedgerow.market.epsilon.utility import utility
