@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hedgerow.errors import BudgetInvalid
-from hedgerow.market import channels
+from hedgerow.market.epsilon import channels
 from hedgerow.market.epsilon.leakage import (
     between_values,
     database_leakage,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hedgerow.errors import BudgetInvalid
-from hedgerow.market import channels
+from hedgerow.market.epsilon import channels
 from hedgerow.market.epsilon.leakage import leakage
 from hedgerow.market.epsilon.meaning import BEYOND, count_error, meaning
 from hedgerow.market.epsilon.meaning_page import AccuracyCost, curves_of, grids_of, page

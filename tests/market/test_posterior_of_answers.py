@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hedgerow.errors import BudgetInvalid
-from hedgerow.market import channels
+from hedgerow.market.epsilon import channels
 from hedgerow.market.epsilon.insurance import compensation, feasible_epsilons
 from hedgerow.market.epsilon.posterior import (
     advantage,

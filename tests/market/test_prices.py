@@ -15,8 +15,8 @@ from hedgerow.market.forecasts.owner_noise import variances
 from hedgerow.market.forecasts.pilot_estimate import PilotEstimate
 from hedgerow.market.plans.owner_offer import OwnerOffer
 from hedgerow.market.plans.plan import plan
-from hedgerow.market.prices.price_search import best_price, candidate_prices
 from hedgerow.market.prices.posted import LearnerTerms, OwnerTerms, Supply, post
+from hedgerow.market.prices.price_search import best_price, candidate_prices
 from hedgerow.market.prices.sum_noise import SumNoise, separation
 from hedgerow.privacy.accounting import gaussian_noise
 

@@ -7,7 +7,7 @@ import pytest
 import scipy
 
 from hedgerow.errors import BudgetInvalid
-from hedgerow.market import channels
+from hedgerow.market.epsilon import channels
 from hedgerow.market.epsilon.utility import ring_borders, utility, utility_of_borders, utility_of_count
 
 

@@ -35,8 +35,8 @@ from hedgerow.core.arrays import Array
 from hedgerow.errors import BudgetInvalid, SettingsInvalid
 from hedgerow.market.coalitions import best_prefix, best_weights, equal_excess, excess, precisions, weighted_excess
 from hedgerow.market.forecasts.known_loss import KnownLoss
-from hedgerow.market.prices.price_search import best_price
 from hedgerow.market.prices.posted import LearnerTerms, OwnerTerms, Supply
+from hedgerow.market.prices.price_search import best_price
 from hedgerow.market.prices.sum_noise import SumNoise, separation
 
 from .owner_offer import OwnerOffer
