@@ -12,9 +12,10 @@ from hedgerow.learn.queries import Inputs, Steps, answers_for, gradient_queries,
 from hedgerow.network.station.config import GuardSection
 from hedgerow.store import read_chain
 from hedgerow.study import load, run_study
+from hedgerow.study.owners_file import PilotSection, load_owners
 from hedgerow.study.pilot_question import released
 from hedgerow.study.planned_files import guard_text, sections, snippet, study_text, write_guards, write_study
-from hedgerow.study.planning import plan_owners
+from hedgerow.study.planning import asked_of, known_of, plan_file, plan_owners
 from hedgerow.study.toml import read_toml, to_toml
 
 BASE = {
@@ -90,6 +91,18 @@ def test_a_study_says_on_top_what_it_was_made_from_and_keeps_the_rest(tmp_path):
     assert found["program"]["ridge"] == 0.1
     assert found["program"]["n_records"] == dict.fromkeys(plan.epsilons, 1000)
     assert found["program"]["neighbours"] == "add-remove"
+
+
+def test_the_digest_is_of_the_study_and_of_what_is_known_too(tmp_path):
+    numbers = {"residual": 0.02, "curvature": [0.3, 0.5, 0.9], "best": [0.2, 0.1, -0.1]}
+    digests = {
+        plan_owners(written(tmp_path, base=BASE | {"program": BASE["program"] | {"step": s}})).digest for s in (0.5, 0.6)
+    }
+    file, asked = load_owners(tmp_path / "owners.toml"), asked_of(load_owners(tmp_path / "owners.toml"))
+    more = PilotSection.model_validate(numbers | {"residual": 0.03})
+    known = [known_of(file.model_copy(update={"pilot": pilot}), asked) for pilot in (file.pilot, more)]
+    digests |= {plan_file(file, asked, one).digest for one in known}
+    assert len(digests) == 3
 
 
 def test_the_sections_are_those_of_the_study(tmp_path):

@@ -134,7 +134,10 @@ def write_question(file: OwnersFile, path: str | Path, data_dir: str | Path | No
     if file.pilot.epsilon is None:
         raise StudyInvalid("the file has no pilot.epsilon, so its plan asks nothing.", remedy="[pilot] epsilon = 0.1")
     question = question_study(file, asked_of(file, data_dir)).model_dump(mode="json", exclude_defaults=True)
-    _write(Path(path), f"# The question behind the plan of owners {file.digest}.\n\n{to_toml(question).lstrip()}\n")
+    _write(
+        Path(path),
+        f"# The question behind a plan, by the file of owners of digest {file.digest}.\n\n{to_toml(question).lstrip()}\n",
+    )
 
 
 def write_guards(plan: OwnersPlan, folder: str | Path) -> list[Path]:

@@ -113,7 +113,7 @@ class OwnersPlan:
     known : KnownLoss
         What the forecast follows from.
     digest : str
-        Of the file that the plan was made from.
+        Of all that the plan was made from: the file of owners, the study, and what was known.
     spent_delta : float
         At which that was spent; 0 where nothing was.
     """

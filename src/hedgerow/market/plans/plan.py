@@ -82,7 +82,7 @@ def plan(
     spent, spent_delta : float
         Epsilon that each owner spent before, on the private question, at that delta; budgets cover it.
     title, digest : str
-        A heading, and what identifies the file of the offers.
+        A heading, and what identifies all that the plan is made from.
 
     Raises
     ------

@@ -176,7 +176,7 @@ def left_out(plan: OwnersPlan, most: int = 6) -> str:
 
 def provenance(plan: OwnersPlan) -> str:
     """Where the numbers are from."""
-    of = f" from a file of digest {plan.digest}" if plan.digest else ""
+    of = f", digest {plan.digest} of owners, study and what was known" if plan.digest else ""
     return (
         f"Made before the first question{of}; the loss is known by {plan.known.source}. Nothing was asked of an owner for it"
         + (f" but one question of epsilon {plan.spent:g}." if plan.spent else ".")
