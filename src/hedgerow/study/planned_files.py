@@ -18,6 +18,7 @@ from hedgerow.market.plans.owners_plan import OwnersPlan
 
 from .owners_file import OwnersFile
 from .pilot_question import QUESTION, question_study
+from .plan_places import refuse_names
 from .planning import PROGRAM, asked_of
 from .study import bundled, parse
 from .toml import read_toml, to_toml, toml_line
@@ -142,12 +143,9 @@ def write_question(file: OwnersFile, path: str | Path, data_dir: str | Path | No
 
 def write_guards(plan: OwnersPlan, folder: str | Path) -> list[Path]:
     """Write a guard for each owner that takes part: OWNER.toml in a folder."""
+    refuse_names(list(plan.epsilons))
     paths = []
     for owner in plan.epsilons:
-        if not owner.replace(" ", "").replace("-", "").replace("_", "").isalnum():
-            raise CannotWrite(
-                f"the owner {owner!r} is no name of a file.", remedy="Use letters, digits, spaces, - and _.", asked=False
-            )
         paths.append(Path(folder) / f"{owner}.toml")
         _write(paths[-1], guard_text(plan, owner))
     return paths
