@@ -52,6 +52,7 @@ def test_text_tells_whom_at_which_epsilon_at_what_price_and_what_is_not_seen(own
     assert "2 of 3 owners, 100 questions, gaussian noise at the owners, delta 1e-06, add-remove" in flat
     assert "Left out: chapel (from a price of" in flat
     for words in (
+        "0.20 is 60 right guesses of 100",
         "in 90 of 100 runs between",
         "equal weights",
         "The learner pays",

@@ -28,7 +28,7 @@ class PlannedOwner:
     without : float
         By how much the relative fitness would be higher without it.
     advantage : float
-        By how much, at most, an attacker's guesses whether a record took part are better than a coin's: from 0 to 1.
+        Power less false alarms, at most, of an attack on whether a record took part: 0 to 1, or 2 P(right guess) - 1.
     payment, cost : float or None
         In the learner's currency; None where the plan has no prices.
     deviation : float or None

@@ -193,7 +193,7 @@ def scaled(found: OwnersPlan, factors: Sequence[float] = ()) -> tuple[ScaledFore
 
 
 def advantage(noise: SumNoise, epsilons: Array) -> Array:
-    """By how much guesses whether a record took part beat a coin's, at most: 2 P(right) - 1; same shape as epsilons.
+    """Power less false alarms of the best attack on whether a record took part: 2 P(right) - 1; same shape as epsilons.
 
     Of Gaussian noise exactly, from the curve of all questions together; of Laplace noise tanh(epsilon / 2), which plain
     addition of epsilons allows. Where neighbours differ by replacing, a record that is there or not moves sums half as far.
