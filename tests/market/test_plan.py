@@ -1,16 +1,18 @@
 """Plans of owners: what is printed is what is used, paid and charged, and nobody gains by another answer."""
 
 import itertools
+from dataclasses import replace
 from importlib import import_module
 
 import numpy as np
 import pytest
 
 from hedgerow.errors import BudgetInvalid, SettingsInvalid
-from hedgerow.learn.queries import Steps
-from hedgerow.market import PilotEstimate, SumNoise, forecast, variances, weighted_excess
+from hedgerow.learn.queries import Inputs, Steps, loss_of
+from hedgerow.market import PilotEstimate, SumNoise, estimate_of, forecast, variances, weighted_excess
 from hedgerow.market.epsilon.posterior import gaussian_advantage
 from hedgerow.market.forecasts.known_loss import KnownLoss
+from hedgerow.market.forecasts.second_moments import PilotState
 from hedgerow.market.plans.owner_offer import OwnerOffer
 from hedgerow.market.plans.plan import advantage, fitness_of, plan, scaled
 from hedgerow.market.plans.plan_page import left_out, plan_page
@@ -123,6 +125,33 @@ def test_the_forecast_is_that_of_the_answers_which_are_agreed_on():
     assert found.fitness.saturated == beside.saturated
     parts = found.fitness
     assert parts.noise + parts.steps + parts.sample == pytest.approx(parts.expected)
+
+
+@pytest.mark.parametrize("known_by", ["public records", "a noisy question"])
+def test_the_interval_is_wider_by_what_another_estimate_would_change(known_by):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-0.5, 0.5, (300, 3))
+    y = np.clip(x @ [0.5, -0.3, 0.1] + rng.normal(0, 0.2, 300), -1, 1)
+    loss, steps, noise = (
+        loss_of("linear", 0.0),
+        Steps("algorithm-2", 1.0, 1.0),
+        SumNoise("gaussian", 30, 3.0, "add-remove", 1e-6),
+    )
+    estimate = PilotEstimate.of_records(loss, x, y, 1.0, "300 public records")
+    if known_by == "a noisy question":
+        state = PilotState(1, x.T @ x, x.T @ y, float(y @ y), 5.0)
+        spec = Inputs(("a", "b", "c"), "t", (0.0,) * 3, (1.0,) * 3, radius=1.0)
+        estimate = estimate_of(state, loss, spec, 300, 1.0)
+    owners = free(LENDING)
+    found = plan(owners, KnownLoss.of(estimate, steps, 30), noise)
+    weights, records = [found.weights[name] for name in LENDING], [one.records for one in owners.values()]
+    beside = forecast(estimate, steps, 30, found.answers(), records, weights)
+    bare = plan(owners, KnownLoss.of(replace(estimate, replicas=()), steps, 30), noise).fitness
+    assert (found.fitness.low, found.fitness.high) == pytest.approx((beside.low, beside.high), rel=1e-6)
+    assert found.fitness.doubt == pytest.approx(beside.doubt)
+    assert bare.doubt == 0
+    for wide in (found.fitness, found.own, next(one.fitness for one in scaled(found) if one.factor == 1.0)):
+        assert wide.high - wide.low > 1.5 * (bare.high - bare.low)
 
 
 def test_what_is_lost_without_an_owner_is_what_a_plan_of_the_others_says(everybody):

@@ -192,10 +192,8 @@ def forecast(
     least = estimate.least
     ceiling = of_zero(estimate) / least
     excess = bias + noisy + sampling
-    psi, doubt = excess / least, _doubt(estimate, steps, horizon, variance, share)
-    low, high = ((found.offset + end) / least for end in ends)
-    z = float(scipy.special.ndtri((1 + SHARE) / 2))
-    low, high = max(psi - math.hypot(psi - low, z * doubt), 0.0), psi + math.hypot(high - psi, z * doubt)
+    psi, doubt = excess / least, doubt_of(estimate, steps, horizon, variance, share)
+    low, high = widened(SHARE, psi, ((found.offset + ends[0]) / least, (found.offset + ends[1]) / least), doubt)
     return Forecast(
         excess,
         bias,
@@ -213,12 +211,21 @@ def forecast(
     )
 
 
-def _doubt(estimate: PilotEstimate, steps: Steps, horizon: int, variance: float, share: float) -> float:
-    """Standard error of the expected relative fitness, from replicas of the estimate."""
+def doubt_of(estimate: PilotEstimate, steps: Steps, horizon: int, variance: float, share: float) -> float:
+    """Standard error of the expected relative fitness, from replicas of the estimate; 0 where it has none.
+
+    `variance` is that of each coordinate of the mean gradient, `share` of the sample: sum_l w_l^2 n_l / (sum_l w_l n_l)^2.
+    """
     if len(estimate.replicas) < 2:
         return 0.0
     found = [(propagate(one, steps, horizon).excess(variance) + share * one.sampling) / one.least for one in estimate.replicas]
     return estimate.doubt * float(np.std(found, ddof=1))
+
+
+def widened(share: float, expected: float, ends: tuple[float, float], doubt: float) -> tuple[float, float]:
+    """The ends of a run's interval with this share of runs, wider by the doubt: both ways in squares, not below zero."""
+    z = float(scipy.special.ndtri((1 + share) / 2)) * doubt
+    return max(expected - math.hypot(expected - ends[0], z), 0.0), expected + math.hypot(ends[1] - expected, z)
 
 
 def channel_variance(federation: Federation, bounds: Bounds | None, size: int) -> float:

@@ -4,7 +4,8 @@
 
 v is the variance of each coordinate of the mean gradient, and sample = sum_l w_l^2 n_l / (sum_l w_l n_l)^2. The three are what
 steps leave, what noise adds, and what follows from so many records being a sample: as in `forecast`, here without its owners,
-so that a plan can ask for many of them, and also from bounds or sums alone.
+so that a plan can ask for many of them, and also from bounds or sums alone. The interval of a run is wider by the doubt, which is
+what the expected fitness would differ by with another estimate, where that is known.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.errors import SettingsInvalid
 from hedgerow.learn.queries.steps import Steps
 
-from .forecast import of_zero, sampled
+from .forecast import doubt_of, of_zero, sampled, widened
 from .interval import interval
 from .pilot_estimate import PilotEstimate
 from .propagation import Propagation, propagate
@@ -42,6 +43,8 @@ class KnownLoss:
         How all this is known, in words.
     limits : tuple of str
         What of it is approximate, in sentences.
+    followed : (PilotEstimate, Steps, int), optional
+        The estimate that all this follows from, with the steps and their number; its replicas tell the doubt.
     """
 
     propagation: Propagation
@@ -51,6 +54,7 @@ class KnownLoss:
     begin: float | None
     source: str
     limits: tuple[str, ...] = ()
+    followed: tuple[PilotEstimate, Steps, int] | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.least < np.inf:
@@ -71,6 +75,8 @@ class KnownLoss:
     def run_ends(self, share: float, variance: float, sample: float) -> tuple[float, float]:
         """The excess below and above which as many runs end, with so large a share of all runs between them.
 
+        Wider by the doubt, in squares: so many of runs and estimates together end in between.
+
         Parameters
         ----------
         share : float
@@ -84,7 +90,13 @@ class KnownLoss:
         means = np.sqrt(np.maximum(found.eigenvalues, 0) / 2) * found.left
         squares, turned = np.linalg.eigh(variance * found.spread + sample * self.scatter)
         low, high = interval(share, turned.T @ means, np.sqrt(np.maximum(squares, 0)))
-        return max(found.offset + low, 0.0), max(found.offset + high, 0.0)
+        low, high = max(found.offset + low, 0.0), max(found.offset + high, 0.0)
+        expected = found.bias + variance * found.amplification + sample * self.sampling
+        return widened(share, expected, (low, high), self.doubt(variance, sample) * self.least)
+
+    def doubt(self, variance: float, sample: float) -> float:
+        """Standard error of the expected relative fitness, as far as the loss is not known well; 0 where that is not known."""
+        return 0.0 if self.followed is None else doubt_of(*self.followed, variance, sample)
 
     @classmethod
     def of(cls, estimate: PilotEstimate, steps: Steps, rounds: int, *, quadratic: bool = True) -> KnownLoss:
@@ -92,7 +104,8 @@ class KnownLoss:
         found = propagate(estimate, steps, rounds)
         limits = () if quadratic else (PARABOLA if estimate.rows is None else AROUND_PATH,)
         scatter = sampled(found, estimate.scatter)
-        return cls(found, scatter, estimate.sampling, estimate.least, of_zero(estimate), estimate.source, limits)
+        begin, followed = of_zero(estimate), (estimate, steps, rounds)
+        return cls(found, scatter, estimate.sampling, estimate.least, begin, estimate.source, limits, followed)
 
     @classmethod
     def of_numbers(

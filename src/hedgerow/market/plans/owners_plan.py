@@ -67,11 +67,14 @@ class PlannedFitness:
     Attributes
     ----------
     expected, low, high : float
-        The mean over runs, and the ends between which 90 of 100 single runs lie.
+        The mean over runs, and the ends between which 90 of 100 single runs lie; these are wider by what another estimate of
+        the loss would change (`doubt`).
     noise, steps, sample : float
         Parts of `expected`: owners' noise, what the steps leave, and that so many records are a sample.
     saturated : bool
         Expected fitness is above that of zeros: the box stops theta, and the numbers are too high.
+    doubt : float
+        Standard error of `expected`, as far as the loss is not known well; 0 where that is not known.
     """
 
     expected: float
@@ -81,6 +84,7 @@ class PlannedFitness:
     steps: float
     sample: float
     saturated: bool = False
+    doubt: float = 0.0
 
 
 @displayed

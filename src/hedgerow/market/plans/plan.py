@@ -11,7 +11,7 @@ Then, with these rounded numbers and no others
     weight    n / (s n + A a(epsilon)), the largest being 1, to four digits                     (`best_weights`)
     payment   price n^2 / (s n + A a(epsilon)); and, where a private question was asked before, its cost, to everybody
     forecast  bias + sum_l w_l^2 (s n_l + A a_l) / (sum_l w_l n_l)^2, over f(theta*)            (`excess`)
-    interval  5 % and 95 % of the law of one run's sum of squares                               (`interval`)
+    interval  5 % and 95 % of the law of one run's sum of squares, wider by the doubt           (`KnownLoss.run_ends`)
 
 So what is printed is what is used, charged and paid.
 
@@ -158,7 +158,7 @@ def fitness_of(known: KnownLoss, records: Array, variances: Array, weights: Arra
     f = known.least
     saturated = known.begin is not None and total > known.begin
     parts = (known.amplification * variance / f, known.bias / f, known.sampling * share / f)
-    return PlannedFitness(total / f, ends[0] / f, ends[1] / f, *parts, saturated)
+    return PlannedFitness(total / f, ends[0] / f, ends[1] / f, *parts, saturated, known.doubt(variance, share))
 
 
 @dataclass(frozen=True)
