@@ -246,7 +246,8 @@ def of_zero(estimate: PilotEstimate) -> float:
     if estimate.rows is not None:
         rows = estimate.rows
         return float(rows.loss.cost(np.zeros_like(estimate.best), rows.x, rows.y, rows.w)) - estimate.least
-    return float(estimate.best @ estimate.curvature @ estimate.best) / 2
+    slope = 0.0 if estimate.slope is None else float(estimate.slope @ estimate.best)
+    return float(estimate.best @ estimate.curvature @ estimate.best) / 2 - slope
 
 
 def _assumed(estimate: PilotEstimate, noise: Answers | float, horizon: int) -> tuple[str, ...]:

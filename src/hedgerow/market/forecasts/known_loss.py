@@ -4,8 +4,8 @@
 
 v is the variance of each coordinate of the mean gradient, and sample = sum_l w_l^2 n_l / (sum_l w_l n_l)^2. The three are what
 steps leave, what noise adds, and what follows from so many records being a sample: as in `forecast`, here without its owners,
-so that a plan can ask for many of them, and also from bounds or sums alone. The interval of a run is wider by the doubt, which is
-what the expected fitness would differ by with another estimate, where that is known.
+so that a plan can ask for many of them, and also from bounds or sums alone. The interval of a run is wider by the doubt: what
+another estimate would change, where that is known.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hedgerow.learn.queries.steps import Steps
 from .forecast import doubt_of, of_zero, sampled, widened
 from .interval import interval
 from .pilot_estimate import PilotEstimate
-from .propagation import Propagation, propagate
+from .propagation import Propagation, at_walls, propagate
 
 
 @dataclass(frozen=True)
@@ -103,6 +103,7 @@ class KnownLoss:
         """From an estimate of curvature, best theta and scatter; `quadratic` says whether the loss is squared."""
         found = propagate(estimate, steps, rounds)
         limits = () if quadratic else (PARABOLA if estimate.rows is None else AROUND_PATH,)
+        limits = (*limits, IN_BOX) if at_walls(estimate, steps.box) else limits
         scatter = sampled(found, estimate.scatter)
         begin, followed = of_zero(estimate), (estimate, steps, rounds)
         return cls(found, scatter, estimate.sampling, estimate.least, begin, estimate.source, limits, followed)
@@ -151,6 +152,7 @@ def _alike(eigenvalues: Array, left: Array, amplifications: Array) -> Propagatio
 
 
 AROUND_PATH = "Noise is small enough for the loss to be a parabola around the path without it."
+IN_BOX = "The best theta lies on a wall of its box, which stops the same coefficients with noise as without it."
 PARABOLA = "The loss is taken to be the parabola that it is near its best theta."
 ALIKE = "Only sums over all coordinates are known; the interval takes the coordinates to share them alike."
 WORST = "The forecast is what the worst loss within the declared bounds would give, so the result should be better."
