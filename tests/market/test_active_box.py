@@ -46,5 +46,6 @@ def test_moments_in_an_active_box_say_the_same_as_records():
     one, other = (propagate(each, steps, 60) for each in (estimate, moments))
     assert one.bias == pytest.approx(other.bias, rel=1e-4)
     assert one.amplification == pytest.approx(other.amplification, rel=1e-6)
+    assert one.sampling == pytest.approx(other.sampling, rel=0.1), "moments take residuals for independent of inputs"
     known = KnownLoss.of(moments, steps, 60)
     assert any("wall of its box" in limit for limit in known.limits)
