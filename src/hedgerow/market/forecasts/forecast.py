@@ -160,7 +160,7 @@ def forecast(
         Noise at the owners, in the order of `records`; or the variance of the channel's noise in each coordinate of the whole
         sum, added by the server or in shares of the parties (`channel_variance`).
     records : sequence of float
-        n_l of each owner, as the plan assumes them.
+        n_l of each owner, as the plan assumes them; where records have weights, their sum.
     weights : sequence of float, optional
         Public factor of each owner; by default those of the answers, and all 1 of a channel's noise.
     sample : bool

@@ -38,7 +38,8 @@ class KnownLoss:
     least : float
         f(theta*), above zero: relative fitness is excess over it.
     begin : float or None
-        Excess of theta = 0, above which a forecast says that noise moves theta to the walls of its box; None if unknown.
+        Excess of theta = 0, or the most that it can be, above which a forecast says that noise moves theta to the walls of its
+        box; None if unknown.
     source : str
         How all this is known, in words.
     limits : tuple of str
@@ -109,12 +110,29 @@ class KnownLoss:
 
     @classmethod
     def of_numbers(
-        cls, size: int, *, amplification: float, bias: float, sampling: float, least: float, source: str = "declared numbers"
+        cls,
+        size: int,
+        *,
+        amplification: float,
+        bias: float,
+        sampling: float,
+        least: float,
+        zeros: float = 1.0,
+        source: str = "declared numbers",
     ) -> KnownLoss:
-        """From sums over the eigenvectors, which are taken to share them alike."""
+        """From sums over the eigenvectors, which are taken to share them alike.
+
+        `zeros` is the loss of theta = 0, or the most that it can be: 1 of the squared loss and of the hinge, since targets lie
+        in [-1, 1], and log 2 of the logistic loss.
+        """
+        if not least < zeros:
+            raise SettingsInvalid(
+                f"a least loss of {least!r}, and the loss of zeros is at most {zeros:.4g}.",
+                remedy="Give the least loss in the program's units, where targets lie in [-1, 1].",
+            )
         each = np.ones(size) / size
         propagation = _alike(np.ones(size), np.sqrt(2 * bias * each), amplification * each)
-        return cls(propagation, sampling * np.diag(each), sampling, least, None, source, (ALIKE,))
+        return cls(propagation, sampling * np.diag(each), sampling, least, zeros - least, source, (ALIKE,))
 
     @classmethod
     def of_bounds(

@@ -107,7 +107,7 @@ def outcome(federation: Federation, settings: Mapping[str, Any], state: PilotSta
     keys={
         **INPUTS,
         "box": Key(float, 1.0, "largest absolute value of a coefficient"),
-        "n_records": Key(int, NEEDED, "of all parties, a constant in public"),
+        "n_records": Key(int, NEEDED, "of all parties, a constant in public; the sum of their weights, if they have weights"),
     },
     bind={"loss": loss_of_keys, "spec": spec_of_keys},
     outcome=outcome,
@@ -197,7 +197,7 @@ def estimate_of(
     Parameters
     ----------
     n_records : float
-        Of all parties, a constant in public.
+        Of all parties, a constant in public; where records have weights, their sum.
     box : float
         That of the steps.
 

@@ -26,13 +26,14 @@ class PlannedOwner:
     weight : float
         Public factor on its sum, noise and records; the largest is 1, and 0 says left out.
     without : float
-        By how much the relative fitness would be higher without it.
+        By how much the relative fitness would be higher without it, that of zeros at most, where it is known.
     advantage : float
         By how much, at most, an attacker's guesses whether a record took part are better than a coin's: from 0 to 1.
     payment, cost : float or None
         In the learner's currency; None where the plan has no prices.
     deviation : float or None
-        What another epsilon on offer, or none, would gain it at the same price: 0 or less.
+        What another epsilon on offer, or none, would gain it at the same price: at most a millionth of the learner's currency,
+        or the last digits of a payment above 1e15.
     entry : float or None
         The least price at which it takes part.
     """
