@@ -12,8 +12,17 @@ from hedgerow.learn.queries import Inputs, Steps, answers_for, gradient_queries,
 from hedgerow.network.station.config import GuardSection
 from hedgerow.store import read_chain
 from hedgerow.study import load, run_study
+from hedgerow.study.owners_file import load_owners
 from hedgerow.study.pilot_question import released
-from hedgerow.study.planned_files import guard_text, sections, snippet, study_text, write_guards, write_study
+from hedgerow.study.planned_files import (
+    guard_text,
+    sections,
+    snippet,
+    study_text,
+    write_guards,
+    write_question,
+    write_study,
+)
 from hedgerow.study.planning import plan_owners
 from hedgerow.study.toml import read_toml, to_toml
 
@@ -189,6 +198,38 @@ def test_a_laplace_plan_asks_a_question_without_delta_and_the_ledger_adds_both_u
 
 def free(owners):
     return {name: {key: value for key, value in one.items() if key != "cost"} for name, one in owners.items()}
+
+
+@pytest.mark.parametrize(
+    ("owner", "value", "rounds", "error"),
+    [
+        ({"records": 1000, "epsilon": [0.01, 0.05]}, None, 8, "costs epsilon 0.5, all that party 2 offers"),
+        ({"records": 1000, "epsilon": [0.2, 600.0], "cost": 0.1}, 3000.0, 8, "up to 500"),
+        ({"records": 1000, "epsilon": [0.2, 30.0], "cost": 0.1}, 3000.0, 1, "amplification 0"),
+    ],
+)
+def test_offers_without_a_plan_are_refused_before_anybody_is_asked(tmp_path, owner, value, rounds, error):
+    base = shared(tmp_path) | {"program": BASE["program"] | {"rounds": rounds}}
+    others = OWNERS if value else free(OWNERS)
+    path = written(tmp_path, {"epsilon": 0.5}, base, value=value, owners=others | {"party 2": owner})
+    with pytest.raises((BudgetInvalid, SettingsInvalid), match=error):
+        plan_owners(path)
+    with pytest.raises((BudgetInvalid, SettingsInvalid), match=error):
+        write_question(load_owners(path), tmp_path / "question.toml")
+    assert not (tmp_path / "owners.sqlite").exists()
+    assert not (tmp_path / "owners-pilot").exists()
+
+
+@pytest.mark.parametrize(("neighbours", "half"), [("add-remove", 1), ("replace-one", 2)])
+def test_the_private_question_carries_what_each_owner_offers_at_most(tmp_path, neighbours, half):
+    base = shared(tmp_path) | {"program": BASE["program"] | {"neighbours": neighbours}}
+    owners = free(OWNERS) | {"party 2": {"records": 1000, "epsilon": [0.1, 3.0]}}
+    path = written(tmp_path, {"epsilon": 0.5}, base, value=None, owners=owners)
+    write_question(load_owners(path), tmp_path / "question.toml")
+    budgets = load(tmp_path / "question.toml").party_budgets
+    assert {name: one.epsilon for name, one in budgets.items()} == {
+        name: top / half for name, top in (("party 1", 30.0), ("party 2", 3.0), ("party 3", 30.0))
+    }
 
 
 def test_a_question_that_no_ledger_counts_is_refused(tmp_path):

@@ -3,8 +3,13 @@
     run folder is empty     `pilot_moments` is run with the study's data, inputs and ledger, every owner adding its own noise
     it holds a run          what that released is read again; nobody is asked, and nothing is charged
 
-The folder may be that of a run at stations, which was submitted by itself (`question_study`). Its epsilon is charged to the
-ledger that the study's [budget] shares, and owners' budgets in the plan cover both.
+What would make the plan fail, whatever the question releases, is refused before it is asked. The question carries
+[party_budgets]: what each owner offers at most over this question and the plan's. Its epsilon is charged to the ledger that the
+study's [budget] shares, and owners' budgets in the plan cover both. The folder may be that of a run at stations, which was
+submitted by itself (`question_study`).
+
+A plan made again, without an owner or with other numbers of records, keeps to what was released: of the records that there were
+when it was asked, by whose number its sums are divided.
 """
 
 from __future__ import annotations
@@ -13,9 +18,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hedgerow.errors import StudyInvalid
 from hedgerow.market.forecasts.known_loss import KnownLoss
 from hedgerow.market.forecasts.second_moments import PilotState, estimate_of
+from hedgerow.market.plans.plan import refuse_offers
+from hedgerow.market.prices.posted import LearnerTerms, OwnerTerms
+from hedgerow.market.prices.sum_noise import SumNoise
 from hedgerow.store import read_arrays
 from hedgerow.store.checkpoint import join
 
@@ -28,6 +38,8 @@ from .study import Study, load, parse
 
 QUESTION = "pilot_moments"
 CHECKPOINT = "checkpoint.safetensors"
+LEAST_DELTA = 1e-9
+"""Of budgets where noise is Laplace's, which needs none, and nothing was spent at a larger one."""
 
 
 def ask_once(
@@ -65,6 +77,7 @@ def question_study(file: OwnersFile, asked: QueriesAsked) -> Study:
     """The study that asks the question: data, parties, inputs and budget are those of the plan's study."""
     study = asked.study
     assert study is not None
+    refuse_unplannable(file, asked)
     if study.budget is None or study.budget.ledger is None or study.budget.unit != "record":
         raise StudyInvalid(
             "pilot.epsilon is charged to a ledger that both studies share, and the study names none.",
@@ -83,7 +96,44 @@ def question_study(file: OwnersFile, asked: QueriesAsked) -> Study:
     plain = study.model_dump(mode="json", exclude={"program", "party_budgets", "forecast", "evaluation", "quick", "comparison"})
     evaluation = {"on": "none", "holdout": study.evaluation.holdout}
     kept = {key: value for key, value in plain.items() if value is not None}
-    return parse(kept | {"name": f"{study.name}-pilot", "program": program, "evaluation": evaluation, "baselines": False})
+    budgets = {name: ledger_budget(asked.noise, one.epsilon[1], delta_of(file, asked)) for name, one in file.owners.items()}
+    kept |= {"name": f"{study.name}-pilot", "program": program, "evaluation": evaluation, "baselines": False}
+    return parse(kept | {"party_budgets": budgets})
+
+
+def refuse_unplannable(file: OwnersFile, asked: QueriesAsked) -> None:
+    """Refuse offers of which no plan could be made, whatever the question releases; nobody was asked then.
+
+    Raises
+    ------
+    BudgetInvalid (HR-214)
+        An owner offers no more than the question costs.
+    SettingsInvalid (HR-511)
+        Numbers out of their range; one round, of whose noise nothing reaches the result, beside prices.
+    """
+    offers, noise, value = file.offers(), asked.noise, None if file.value is None else file.value.per_fitness
+    refuse_offers(offers, value, spent_by(file, asked))
+    if value is not None:
+        guess = KnownLoss.of_bounds(asked.spec.size, asked.steps, noise.horizon, curvature=(GUESS, GUESS), least=1.0)
+        LearnerTerms(noise, guess.sampling, guess.amplification, guess.bias, guess.least, value)
+        low, high = np.array([one.epsilon for one in offers.values()], float).T
+        declared = [(one.records, one.cost or 0.0) for one in offers.values()]
+        OwnerTerms(*np.array(declared, float).T, low, high)
+
+
+GUESS = 1e-3
+"""A curvature, to see whether the steps let any noise into the result; whether they do is the same at every one."""
+
+
+def ledger_budget(noise: SumNoise, epsilon: float, spent_delta: float) -> dict[str, Any]:
+    """What an owner may lose by everything, as the ledger counts it: for a record that is there or not.
+
+    Epsilons for a record that becomes another are halved: the same noise moves half as far.
+    """
+    epsilon = epsilon / (2 if noise.neighbours == "replace-one" else 1)
+    if noise.law == "gaussian":
+        return {"epsilon": epsilon, "delta": max(noise.delta, spent_delta)}
+    return {"epsilon": epsilon, "delta": spent_delta or LEAST_DELTA, "accountant": "basic"}
 
 
 def delta_of(file: OwnersFile, asked: QueriesAsked) -> float:

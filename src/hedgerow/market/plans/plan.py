@@ -92,7 +92,7 @@ def plan(
         The private question costs as much as an owner offers.
     """
     names = tuple(offers)
-    _check(offers, value, spent)
+    refuse_offers(offers, value, spent)
     n = np.array([offers[name].records for name in names], float)
     low, high = _ranges(offers, spent)
     s, amplification = known.sampling, known.amplification
@@ -206,7 +206,8 @@ def advantage(noise: SumNoise, epsilons: Array) -> Array:
     return np.where(e > 0, found, 0.0)
 
 
-def _check(offers: Mapping[str, OwnerOffer], value: float | None, spent: float) -> None:
+def refuse_offers(offers: Mapping[str, OwnerOffer], value: float | None, spent: float) -> None:
+    """Refuse offers of which no plan could be made, whatever is known of the loss; errors as `plan`."""
     if not offers:
         raise SettingsInvalid("a plan of no owner.", remedy="Give at least one offer.")
     free = [name for name, offer in offers.items() if offer.cost is None]
