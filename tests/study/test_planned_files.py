@@ -13,7 +13,7 @@ from hedgerow.network.station.config import GuardSection
 from hedgerow.store import read_chain
 from hedgerow.study import load, run_study
 from hedgerow.study.owners_file import load_owners
-from hedgerow.study.pilot_question import released
+from hedgerow.study.pilot_question import released, was_asked
 from hedgerow.study.planned_files import (
     guard_text,
     sections,
@@ -230,6 +230,57 @@ def test_the_private_question_carries_what_each_owner_offers_at_most(tmp_path, n
     assert {name: one.epsilon for name, one in budgets.items()} == {
         name: top / half for name, top in (("party 1", 30.0), ("party 2", 3.0), ("party 3", 30.0))
     }
+
+
+@pytest.mark.slow
+def test_a_party_without_an_offer_is_neither_asked_nor_charged(tmp_path):
+    two = {name: one for name, one in free(OWNERS).items() if name != "party 3"}
+    base = shared(tmp_path)
+    with pytest.raises(StudyInvalid, match="parties party 3 are no owners"):
+        plan_owners(written(tmp_path, {"epsilon": 0.5}, base, value=None, owners=two))
+    assert not (tmp_path / "owners.sqlite").exists()
+    base |= {"program": BASE["program"] | {"left_out": ["party 3"]}}
+    plan = plan_owners(written(tmp_path, {"epsilon": 0.5}, base, value=None, owners=two))
+    (entry,) = read_chain(tmp_path / "owners.sqlite").entries
+    assert entry.parties == 2
+    asked = load(tmp_path / "owners-pilot" / "study.toml")
+    assert asked.program.model_extra["n_records"] == 2000
+    assert set(asked.party_budgets) == set(two)
+    write_study(plan, tmp_path / "base.toml", tmp_path / "study.toml")
+    study = load(tmp_path / "study.toml")
+    assert study.program.model_extra["left_out"] == ["party 3"]
+    assert len(run_study(study, tmp_path / "run").report.tables) > 0
+
+
+@pytest.mark.slow
+def test_a_plan_made_again_without_an_owner_or_with_more_records_asks_nobody_and_keeps_its_curvature(tmp_path):
+    base, owners = shared(tmp_path), free(OWNERS)
+    path = written(tmp_path, {"epsilon": 0.5}, base, value=None, owners=owners)
+    first = plan_owners(path)
+    two = {name: one | {"records": 1001} for name, one in owners.items() if name != "party 3"}
+    again = plan_owners(written(tmp_path, {"epsilon": 0.5}, base, value=None, owners=two))
+    assert len(read_chain(tmp_path / "owners.sqlite").entries) == 1
+    assert list(again.epsilons) == list(two)
+    assert again.known.least == first.known.least
+    assert "asked when they were 3\N{NO-BREAK SPACE}000" in again.known.source
+    fewer = base | {"data": base["data"] | {"records": 1500}}
+    with pytest.raises(StudyInvalid, match=r"another question: data.records \(3000, now 1500\)"):
+        plan_owners(written(tmp_path, {"epsilon": 0.5}, fewer, value=None, owners=owners))
+    moved = base | {"data": base["data"] | {"features": ["lncoins", "physlm"]}}
+    with pytest.raises(StudyInvalid, match="another question: data.features"):
+        plan_owners(written(tmp_path, {"epsilon": 0.5}, moved, value=None, owners=owners))
+
+
+def test_whether_a_question_was_asked_follows_from_what_it_released_and_not_from_its_folder(tmp_path):
+    folder = tmp_path / "owners-pilot"
+    assert not was_asked(folder)
+    folder.mkdir()
+    assert not was_asked(folder)
+    (folder / "study.toml").touch()
+    with pytest.raises(StudyInvalid, match="did not end"):
+        was_asked(folder)
+    (folder / "checkpoint.safetensors").touch()
+    assert was_asked(folder)
 
 
 def test_a_question_that_no_ledger_counts_is_refused(tmp_path):

@@ -29,10 +29,12 @@ from hedgerow.market.prices.sum_noise import SumNoise
 from hedgerow.store import read_arrays
 from hedgerow.store.checkpoint import join
 
+from .build import build
 from .catalogue import listing
 from .keys import keys_of
 from .owners_file import OwnersFile
 from .planning import QueriesAsked
+from .quiet import quiet
 from .runner import run
 from .study import Study, load, parse
 
@@ -59,18 +61,54 @@ def ask_once(
     BudgetExhausted (HR-213)
         The ledger has no room for it.
     """
-    folder, n = Path(folder), sum(one.records for one in file.owners.values())
-    question = question_study(file, asked)
-    now = not (folder / CHECKPOINT).exists()
+    folder, question = Path(folder), question_study(file, asked)
+    n = _settings(question)["n_records"]
+    source = f"second moments of the owners' records at epsilon {file.pilot.epsilon:g}, delta {delta_of(file, asked):g}"
+    now = not was_asked(folder)
     if now:
+        _refuse_others(file, question, data_dir)
         state = run(question, folder, data_dir=data_dir, command="hedgerow plan").run.state
     else:
-        _same(load(folder / "study.toml"), question, folder)
-        state = released(folder)
-    pilot = file.pilot
-    source = f"second moments of the owners' records at epsilon {pilot.epsilon:g}, delta {delta_of(file, asked):g}"
+        before = load(folder / "study.toml")
+        _same(before, question, folder)
+        state, then = released(folder), _settings(before)["n_records"]
+        source += f", asked when they were {then:,}".replace(",", "\N{NO-BREAK SPACE}") if then != n else ""
+        n = then
     estimate = estimate_of(state, asked.loss, asked.spec, n, asked.steps.box, source)
     return KnownLoss.of(estimate, asked.steps, asked.noise.horizon, quadratic=asked.loss.kind == "squared"), now
+
+
+def was_asked(folder: str | Path) -> bool:
+    """Whether a folder holds what the question released, so that nobody is asked again.
+
+    Raises
+    ------
+    StudyInvalid (HR-101)
+        It holds a run that released nothing.
+    """
+    folder = Path(folder)
+    there = (folder / CHECKPOINT).exists()
+    if not there and (folder / "study.toml").exists():
+        raise StudyInvalid(
+            f"{folder} holds a run that did not end: {CHECKPOINT} is missing.",
+            remedy="Look into the ledger, whether it was charged. Asking anew costs epsilon again: name an empty folder by "
+            "[pilot] run.",
+        )
+    return there
+
+
+def _refuse_others(file: OwnersFile, question: Study, data_dir: str | Path | None) -> None:
+    """Refuse a study of parties that the file does not name, or leave out by the study's own left_out; nobody is asked."""
+    with quiet():  # the run will say the same
+        names = build(question, data_dir=data_dir).partition.names
+    out = _settings(question).get("left_out") or ()
+    others = [name for name in names if name not in file.owners and name not in out]
+    if others:
+        some = ", ".join(others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
+        raise StudyInvalid(
+            f"the study's parties {some} are no owners of the file, and the question would be asked of them and charged to them.",
+            remedy="Give each an offer in [owners], or name it in the study: [program] left_out.",
+        )
 
 
 def question_study(file: OwnersFile, asked: QueriesAsked) -> Study:
@@ -93,6 +131,8 @@ def question_study(file: OwnersFile, asked: QueriesAsked) -> Study:
         "noise_at": "party",
         "n_records": sum(one.records for one in file.owners.values()),
     }
+    out = left_out_by(study, file)
+    program |= {"left_out": out} if out else {}
     plain = study.model_dump(mode="json", exclude={"program", "party_budgets", "forecast", "evaluation", "quick", "comparison"})
     evaluation = {"on": "none", "holdout": study.evaluation.holdout}
     kept = {key: value for key, value in plain.items() if value is not None}
@@ -136,6 +176,11 @@ def ledger_budget(noise: SumNoise, epsilon: float, spent_delta: float) -> dict[s
     return {"epsilon": epsilon, "delta": spent_delta or LEAST_DELTA, "accountant": "basic"}
 
 
+def left_out_by(study: Study, file: OwnersFile) -> list[str]:
+    """Parties that the study's own `left_out` names, and that made no offer since."""
+    return [name for name in (study.program.model_extra or {}).get("left_out") or () if name not in file.owners]
+
+
 def delta_of(file: OwnersFile, asked: QueriesAsked) -> float:
     """Delta of the question: where it is 0 its noise is Laplace's, as that of such a plan."""
     if file.pilot.delta is not None:
@@ -165,8 +210,12 @@ def released(folder: Path) -> PilotState:
 
 
 def _same(before: Study, now: Study, folder: Path) -> None:
-    """Refuse a run whose question was another one."""
-    one, other = (_settings(study) for study in (before, now))
+    """Refuse a run whose question was another one: of other records, other inputs or another cost.
+
+    Numbers of records, who is left out, and the box say nothing of the question. Files are compared by their names, since a
+    study may have moved with them.
+    """
+    one, other = (_question_of(study) for study in (before, now))
     found = [key for key in dict.fromkeys([*one, *other]) if one.get(key) != other.get(key)]
     if found:
         said = ", ".join(f"{key} ({one.get(key)!r}, now {other.get(key)!r})" for key in found[:3])
@@ -174,6 +223,16 @@ def _same(before: Study, now: Study, folder: Path) -> None:
             f"the run in {folder} asked another question: {said}.",
             remedy="A further question costs epsilon again: name an empty folder by [pilot] run, or keep to the first.",
         )
+
+
+def _question_of(study: Study) -> Mapping[str, Any]:
+    """What makes a question the one that it is."""
+    found = {key: value for key, value in _settings(study).items() if key not in ("n_records", "left_out", "box")}
+    data = study.data.model_dump(mode="json")
+    data["path"] = None if study.data.path is None else Path(study.data.path).name
+    found |= {f"data.{key}": value for key, value in data.items()}
+    drawn = study.data.records is not None or study.evaluation.holdout > 0
+    return found | {"evaluation.holdout": study.evaluation.holdout, "seed": study.seed if drawn else None}
 
 
 def _settings(study: Study) -> Mapping[str, Any]:

@@ -81,7 +81,12 @@ def study_text(plan: OwnersPlan, base: str | Path, folder: str | Path, made_from
     """
     path = bundled().get(str(base)) or Path(base)
     found = read_toml(path.read_bytes(), str(path))
-    for section, values in sections(plan).items():
+    planned = sections(plan)
+    owners = {one.name for one in plan.owners}
+    apart = [name for name in found.get("program", {}).get("left_out") or () if name not in owners]
+    if apart:
+        planned["program"]["left_out"] = [*apart, *planned["program"].get("left_out", ())]
+    for section, values in planned.items():
         found[section] = {**found.get(section, {}), **values} if section == "program" else values
     parse({"name": path.stem} | found)
     _moved(found, path.parent, Path(folder))
