@@ -123,10 +123,26 @@ def test_public_rows_of_a_study_say_what_is_known(tmp_path):
     plan = plan_owners(written(tmp_path, {"data": "server"}, base))
     assert plan.known.source == "600 public records of hie"
     assert plan.known.begin > 0
-    few = plan_owners(written(tmp_path, {"data": "hie", "records": 500}, base))
+    few = plan_owners(written(tmp_path, {"data": "server", "records": 500}, base))
     assert few.known.source == "500 public records of hie"
     with pytest.raises(StudyInvalid, match="holds none out"):
         plan_owners(written(tmp_path, {"data": "server"}))
+
+
+def test_records_of_the_owners_are_no_public_ones(tmp_path):
+    with pytest.raises(StudyInvalid, match="study's own records"):
+        plan_owners(written(tmp_path, {"data": "hie", "records": 500}))
+    text = "a,t\n" + "0.5,0.1\n-0.2,0.3\n" * 3
+    for name in ("own.csv", "copy.csv"):
+        (tmp_path / name).write_text(text)
+    (tmp_path / "others.csv").write_text(text + "0.1,0.1\n")
+    ranges = {"a": [-1, 1], "t": [-1, 1]}
+    base = BASE | {"data": {"path": "own.csv", "target": "t", "features": ["a"], "ranges": ranges}}
+    for name in ("own.csv", "copy.csv"):
+        with pytest.raises(StudyInvalid, match="study's own records"):
+            plan_owners(written(tmp_path, {"data": name}, base, value=None, owners=free(OWNERS)))
+    plan = plan_owners(written(tmp_path, {"data": "others.csv"}, base, value=None, owners=free(OWNERS)))
+    assert plan.known.source.startswith("7 public records")
 
 
 def test_epsilons_for_replaced_records_are_halved_for_the_ledger(tmp_path):
@@ -267,7 +283,7 @@ def test_a_plan_made_again_without_an_owner_or_with_more_records_asks_nobody_and
     with pytest.raises(StudyInvalid, match=r"another question: data.records \(3000, now 1500\)"):
         plan_owners(written(tmp_path, {"epsilon": 0.5}, fewer, value=None, owners=owners))
     moved = base | {"data": base["data"] | {"features": ["lncoins", "physlm"]}}
-    with pytest.raises(StudyInvalid, match="another question: data.features"):
+    with pytest.raises(StudyInvalid, match=r"another question: data\.features"):
         plan_owners(written(tmp_path, {"epsilon": 0.5}, moved, value=None, owners=owners))
 
 

@@ -106,7 +106,7 @@ def _refuse_others(file: OwnersFile, question: Study, data_dir: str | Path | Non
     if others:
         some = ", ".join(others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
         raise StudyInvalid(
-            f"the study's parties {some} are no owners of the file, and the question would be asked of them and charged to them.",
+            f"the study's parties {some} are no owners of the file, and the question would be asked of and charged to them.",
             remedy="Give each an offer in [owners], or name it in the study: [program] left_out.",
         )
 
