@@ -10,10 +10,11 @@ import hedgerow as hr
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, SettingsInvalid, StudyInvalid
 from hedgerow.learn.queries import Inputs, Steps, answers_for, gradient_queries, loss_of
 from hedgerow.network.station.config import GuardSection
+from hedgerow.privacy.accounting.gaussian import gaussian_delta, gaussian_noise
 from hedgerow.store import read_chain
 from hedgerow.study import load, run_study
 from hedgerow.study.owners_file import load_owners
-from hedgerow.study.pilot_question import released, was_asked
+from hedgerow.study.pilot_question import released, spent_by, was_asked
 from hedgerow.study.planned_files import (
     guard_text,
     sections,
@@ -23,7 +24,7 @@ from hedgerow.study.planned_files import (
     write_question,
     write_study,
 )
-from hedgerow.study.planning import plan_owners
+from hedgerow.study.planning import asked_of, plan_owners
 from hedgerow.study.toml import read_toml, to_toml
 
 BASE = {
@@ -246,6 +247,18 @@ def test_the_private_question_carries_what_each_owner_offers_at_most(tmp_path, n
     assert {name: one.epsilon for name, one in budgets.items()} == {
         name: top / half for name, top in (("party 1", 30.0), ("party 2", 3.0), ("party 3", 30.0))
     }
+
+
+def test_the_gaussian_question_costs_a_replaced_record_what_a_release_that_moves_twice_as_far_costs(tmp_path):
+    """Twice the epsilon holds at a larger delta only."""
+    base = shared(tmp_path) | {"program": BASE["program"] | {"neighbours": "replace-one"}}
+    owners = free(OWNERS) | {"party 2": {"records": 1000, "epsilon": [0.1, 1.04]}}
+    file = load_owners(written(tmp_path, {"epsilon": 0.5}, base, value=None, owners=owners))
+    spent = spent_by(file, asked_of(file))
+    assert 1.05 < spent < 1.06
+    assert gaussian_delta(gaussian_noise(0.5, 1e-6) / 2, spent) <= 1e-6 < gaussian_delta(gaussian_noise(0.5, 1e-6) / 2, 1.0)
+    with pytest.raises(BudgetInvalid, match=r"1\.05253, all that party 2 offers"):
+        plan_owners(tmp_path / "owners.toml")
 
 
 @pytest.mark.slow

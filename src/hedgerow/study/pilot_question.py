@@ -26,6 +26,7 @@ from hedgerow.market.forecasts.second_moments import PilotState, estimate_of
 from hedgerow.market.plans.plan import refuse_offers
 from hedgerow.market.prices.posted import LearnerTerms, OwnerTerms
 from hedgerow.market.prices.sum_noise import SumNoise
+from hedgerow.privacy.accounting.gaussian import gaussian_epsilon, gaussian_noise
 from hedgerow.store import read_arrays
 from hedgerow.store.checkpoint import join
 
@@ -189,8 +190,19 @@ def delta_of(file: OwnersFile, asked: QueriesAsked) -> float:
 
 
 def spent_by(file: OwnersFile, asked: QueriesAsked) -> float:
-    """What the question costs each owner, in the plan's neighbours: one record for another counts twice."""
-    return float(file.pilot.epsilon or 0.0) * (2 if asked.noise.neighbours == "replace-one" else 1)
+    """What the question costs each owner, in the plan's neighbours.
+
+    One record for another counts twice: 2 epsilon of Laplace noise; of Gaussian noise the epsilon, at the same delta, of one
+    release that moves twice as far, which is a little more.
+    """
+    epsilon, delta = float(file.pilot.epsilon or 0.0), delta_of(file, asked)
+    if asked.noise.neighbours != "replace-one" or not epsilon:
+        return epsilon
+    return float(f"{gaussian_epsilon(gaussian_noise(epsilon, delta) / 2, delta) * (1 + UP):.6g}") if delta else 2 * epsilon
+
+
+UP = 1e-5
+"""More than six digits round away."""
 
 
 def released(folder: Path) -> PilotState:
