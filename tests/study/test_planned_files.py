@@ -10,11 +10,20 @@ import hedgerow as hr
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, SettingsInvalid, StudyInvalid
 from hedgerow.learn.queries import Inputs, Steps, answers_for, gradient_queries, loss_of
 from hedgerow.network.station.config import GuardSection
+from hedgerow.privacy.accounting.gaussian import gaussian_delta, gaussian_noise
 from hedgerow.store import read_chain
 from hedgerow.study import load, run_study
 from hedgerow.study.owners_file import PilotSection, load_owners
-from hedgerow.study.pilot_question import released
-from hedgerow.study.planned_files import guard_text, sections, snippet, study_text, write_guards, write_study
+from hedgerow.study.pilot_question import released, spent_by, was_asked
+from hedgerow.study.planned_files import (
+    guard_text,
+    sections,
+    snippet,
+    study_text,
+    write_guards,
+    write_question,
+    write_study,
+)
 from hedgerow.study.planning import asked_of, known_of, plan_file, plan_owners
 from hedgerow.study.toml import read_toml, to_toml
 
@@ -127,10 +136,26 @@ def test_public_rows_of_a_study_say_what_is_known(tmp_path):
     plan = plan_owners(written(tmp_path, {"data": "server"}, base))
     assert plan.known.source == "600 public records of hie"
     assert plan.known.begin > 0
-    few = plan_owners(written(tmp_path, {"data": "hie", "records": 500}, base))
+    few = plan_owners(written(tmp_path, {"data": "server", "records": 500}, base))
     assert few.known.source == "500 public records of hie"
     with pytest.raises(StudyInvalid, match="holds none out"):
         plan_owners(written(tmp_path, {"data": "server"}))
+
+
+def test_records_of_the_owners_are_no_public_ones(tmp_path):
+    with pytest.raises(StudyInvalid, match="study's own records"):
+        plan_owners(written(tmp_path, {"data": "hie", "records": 500}))
+    text = "a,t\n" + "0.5,0.1\n-0.2,0.3\n" * 6
+    for name in ("own.csv", "copy.csv"):
+        (tmp_path / name).write_text(text)
+    (tmp_path / "others.csv").write_text(text + "0.1,0.1\n")
+    ranges = {"a": [-1, 1], "t": [-1, 1]}
+    base = BASE | {"data": {"path": "own.csv", "target": "t", "features": ["a"], "ranges": ranges}}
+    for name in ("own.csv", "copy.csv"):
+        with pytest.raises(StudyInvalid, match="study's own records"):
+            plan_owners(written(tmp_path, {"data": name}, base, value=None, owners=free(OWNERS)))
+    plan = plan_owners(written(tmp_path, {"data": "others.csv"}, base, value=None, owners=free(OWNERS)))
+    assert plan.known.source.startswith("13 public records")
 
 
 def test_epsilons_for_replaced_records_are_halved_for_the_ledger(tmp_path):
@@ -202,6 +227,101 @@ def test_a_laplace_plan_asks_a_question_without_delta_and_the_ledger_adds_both_u
 
 def free(owners):
     return {name: {key: value for key, value in one.items() if key != "cost"} for name, one in owners.items()}
+
+
+@pytest.mark.parametrize(
+    ("owner", "value", "rounds", "error"),
+    [
+        ({"records": 1000, "epsilon": [0.01, 0.05]}, None, 8, "costs epsilon 0.5, all that party 2 offers"),
+        ({"records": 1000, "epsilon": [0.2, 600.0], "cost": 0.1}, 3000.0, 8, "up to 500"),
+        ({"records": 1000, "epsilon": [0.2, 30.0], "cost": 0.1}, 3000.0, 1, "amplification 0"),
+    ],
+)
+def test_offers_without_a_plan_are_refused_before_anybody_is_asked(tmp_path, owner, value, rounds, error):
+    base = shared(tmp_path) | {"program": BASE["program"] | {"rounds": rounds}}
+    others = OWNERS if value else free(OWNERS)
+    path = written(tmp_path, {"epsilon": 0.5}, base, value=value, owners=others | {"party 2": owner})
+    with pytest.raises((BudgetInvalid, SettingsInvalid), match=error):
+        plan_owners(path)
+    with pytest.raises((BudgetInvalid, SettingsInvalid), match=error):
+        write_question(load_owners(path), tmp_path / "question.toml")
+    assert not (tmp_path / "owners.sqlite").exists()
+    assert not (tmp_path / "owners-pilot").exists()
+
+
+@pytest.mark.parametrize(("neighbours", "half"), [("add-remove", 1), ("replace-one", 2)])
+def test_the_private_question_carries_what_each_owner_offers_at_most(tmp_path, neighbours, half):
+    base = shared(tmp_path) | {"program": BASE["program"] | {"neighbours": neighbours}}
+    owners = free(OWNERS) | {"party 2": {"records": 1000, "epsilon": [0.1, 3.0]}}
+    path = written(tmp_path, {"epsilon": 0.5}, base, value=None, owners=owners)
+    write_question(load_owners(path), tmp_path / "question.toml")
+    budgets = load(tmp_path / "question.toml").party_budgets
+    assert {name: one.epsilon for name, one in budgets.items()} == {
+        name: top / half for name, top in (("party 1", 30.0), ("party 2", 3.0), ("party 3", 30.0))
+    }
+
+
+def test_the_gaussian_question_costs_a_replaced_record_what_a_release_that_moves_twice_as_far_costs(tmp_path):
+    """Twice the epsilon holds at a larger delta only."""
+    base = shared(tmp_path) | {"program": BASE["program"] | {"neighbours": "replace-one"}}
+    owners = free(OWNERS) | {"party 2": {"records": 1000, "epsilon": [0.1, 1.04]}}
+    file = load_owners(written(tmp_path, {"epsilon": 0.5}, base, value=None, owners=owners))
+    spent = spent_by(file, asked_of(file))
+    assert 1.05 < spent < 1.06
+    assert gaussian_delta(gaussian_noise(0.5, 1e-6) / 2, spent) <= 1e-6 < gaussian_delta(gaussian_noise(0.5, 1e-6) / 2, 1.0)
+    with pytest.raises(BudgetInvalid, match=r"1\.05253, all that party 2 offers"):
+        plan_owners(tmp_path / "owners.toml")
+
+
+@pytest.mark.slow
+def test_a_party_without_an_offer_is_neither_asked_nor_charged(tmp_path):
+    two = {name: one for name, one in free(OWNERS).items() if name != "party 3"}
+    base = shared(tmp_path)
+    with pytest.raises(StudyInvalid, match="parties party 3 are no owners"):
+        plan_owners(written(tmp_path, {"epsilon": 0.5}, base, value=None, owners=two))
+    assert not (tmp_path / "owners.sqlite").exists()
+    base |= {"program": BASE["program"] | {"left_out": ["party 3"]}}
+    plan = plan_owners(written(tmp_path, {"epsilon": 0.5}, base, value=None, owners=two))
+    (entry,) = read_chain(tmp_path / "owners.sqlite").entries
+    assert entry.parties == 2
+    asked = load(tmp_path / "owners-pilot" / "study.toml")
+    assert asked.program.model_extra["n_records"] == 2000
+    assert set(asked.party_budgets) == set(two)
+    write_study(plan, tmp_path / "base.toml", tmp_path / "study.toml")
+    study = load(tmp_path / "study.toml")
+    assert study.program.model_extra["left_out"] == ["party 3"]
+    assert len(run_study(study, tmp_path / "run").report.tables) > 0
+
+
+@pytest.mark.slow
+def test_a_plan_made_again_without_an_owner_or_with_more_records_asks_nobody_and_keeps_its_curvature(tmp_path):
+    base, owners = shared(tmp_path), free(OWNERS)
+    path = written(tmp_path, {"epsilon": 0.5}, base, value=None, owners=owners)
+    first = plan_owners(path)
+    two = {name: one | {"records": 1001} for name, one in owners.items() if name != "party 3"}
+    again = plan_owners(written(tmp_path, {"epsilon": 0.5}, base, value=None, owners=two))
+    assert len(read_chain(tmp_path / "owners.sqlite").entries) == 1
+    assert list(again.epsilons) == list(two)
+    assert again.known.least == first.known.least
+    assert "asked when they were 3\N{NO-BREAK SPACE}000" in again.known.source
+    fewer = base | {"data": base["data"] | {"records": 1500}}
+    with pytest.raises(StudyInvalid, match=r"another question: data.records \(3000, now 1500\)"):
+        plan_owners(written(tmp_path, {"epsilon": 0.5}, fewer, value=None, owners=owners))
+    moved = base | {"data": base["data"] | {"features": ["lncoins", "physlm"]}}
+    with pytest.raises(StudyInvalid, match=r"another question: data\.features"):
+        plan_owners(written(tmp_path, {"epsilon": 0.5}, moved, value=None, owners=owners))
+
+
+def test_whether_a_question_was_asked_follows_from_what_it_released_and_not_from_its_folder(tmp_path):
+    folder = tmp_path / "owners-pilot"
+    assert not was_asked(folder)
+    folder.mkdir()
+    assert not was_asked(folder)
+    (folder / "study.toml").touch()
+    with pytest.raises(StudyInvalid, match="did not end"):
+        was_asked(folder)
+    (folder / "checkpoint.safetensors").touch()
+    assert was_asked(folder)
 
 
 def test_a_question_that_no_ledger_counts_is_refused(tmp_path):

@@ -17,7 +17,7 @@ from hedgerow.errors import CannotWrite, StudyInvalid
 from hedgerow.market.plans.owners_plan import OwnersPlan
 
 from .owners_file import OwnersFile
-from .pilot_question import QUESTION, question_study
+from .pilot_question import QUESTION, ledger_budget, question_study
 from .plan_places import refuse_names
 from .planning import PROGRAM, asked_of
 from .study import bundled, parse
@@ -39,19 +39,11 @@ def sections(plan: OwnersPlan) -> dict[str, Any]:
 
 
 def budget_of(plan: OwnersPlan, owner: str) -> dict[str, Any]:
-    """What an owner may lose by everything, as the ledger counts it: for a record that is there or not.
-
-    Epsilons for a record that becomes another are halved: the same noise moves half as far.
-    """
-    epsilon = plan.budgets[owner] / (2 if plan.noise.neighbours == "replace-one" else 1)
-    if plan.noise.law == "gaussian":
-        return {"epsilon": epsilon, "delta": max(plan.noise.delta, plan.spent_delta)}
-    return {"epsilon": epsilon, "delta": plan.spent_delta or LEAST_DELTA, "accountant": "basic"}
+    """What an owner may lose by everything, as the ledger counts it: for a record that is there or not."""
+    return ledger_budget(plan.noise, plan.budgets[owner], plan.spent_delta)
 
 
 MEASURE = "relative fitness"
-LEAST_DELTA = 1e-9
-"""Of budgets where noise is Laplace's, which needs none, and nothing was spent at a larger one."""
 
 
 def source_of(plan: OwnersPlan) -> str:
@@ -90,7 +82,12 @@ def study_text(plan: OwnersPlan, base: str | Path, folder: str | Path, made_from
     """
     path = bundled().get(str(base)) or Path(base)
     found = read_toml(path.read_bytes(), str(path))
-    for section, values in sections(plan).items():
+    planned = sections(plan)
+    owners = {one.name for one in plan.owners}
+    apart = [name for name in found.get("program", {}).get("left_out") or () if name not in owners]
+    if apart:
+        planned["program"]["left_out"] = [*apart, *planned["program"].get("left_out", ())]
+    for section, values in planned.items():
         found[section] = {**found.get(section, {}), **values} if section == "program" else values
     parse({"name": path.stem} | found)
     _moved(found, path.parent, Path(folder))
