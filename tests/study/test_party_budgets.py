@@ -14,7 +14,7 @@ from hedgerow.learn.queries.keys import loss_of_keys, spec_of_keys
 from hedgerow.learn.queries.results import fitness_of
 from hedgerow.store import LedgerFile, read_chain
 from hedgerow.study import parse, rehearse, run_study
-from hedgerow.study.agreed import budgets_of, forecast_grids
+from hedgerow.study.agreed import budget_grids, budgets_of, forecast_grids
 from hedgerow.study.build import build
 from hedgerow.study.toml import to_toml
 
@@ -185,6 +185,18 @@ def test_what_was_spent_is_counted_again_from_the_ledger_of_a_run(tmp_path):
         again.debit(replace(again.entries[-1], round=ROUNDS + 1))
     resumed = run_study(study(), tmp_path / "run", resume=True)
     assert grid(resumed.report, "Budgets of parties").rows[0][:3] == ("party 1", 0.5, 0.5)
+
+
+def test_questions_that_a_resumed_run_has_yet_to_ask_again_are_counted_for_each_party():
+    """They were released before. The broken twin counts the questions since the resumption, and has more left than there is."""
+    ledger = asked(study())
+    ledger.rewind(1, replay=True)
+    assert [cost.spent for cost in ledger.by_party().costs.values()] == pytest.approx([*AGREED.values()], rel=1e-15)
+    (shown,) = budget_grids(ledger)
+    assert [row[3] for row in shown.rows] == pytest.approx([0.0] * 3, abs=1e-15)
+    for entry in [*ledger.own[1:]]:
+        ledger.debit(entry)
+    assert [cost.spent for cost in ledger.by_party().costs.values()] == pytest.approx([*AGREED.values()], rel=1e-15)
 
 
 def test_a_party_that_is_left_out_by_name_pays_nothing():
