@@ -199,6 +199,20 @@ def test_questions_that_a_resumed_run_has_yet_to_ask_again_are_counted_for_each_
     assert [cost.spent for cost in ledger.by_party().costs.values()] == pytest.approx([*AGREED.values()], rel=1e-15)
 
 
+@pytest.mark.parametrize("program", [{}, {"name": "async_queries", "every": 3, "n_records": dict.fromkeys(AGREED, 130)}])
+def test_epsilon_by_owner_counts_a_round_that_was_broken_off(program):
+    """Its answers had left. The broken twin counts rounds of the result, and tells owners that they spent less."""
+    built = build(study(allowed({name: 2 * most for name, most in AGREED.items()}, accountant="basic"), program=program))
+    states = built.listing.program(built.settings)(built.federation)
+    kept = next(states)
+    next(states)  # of which no state is kept
+    again = next(built.listing.program(built.settings)(built.federation, start=kept))
+    shown = built.shown(again).tables["Epsilon by owner"]
+    assert again.round == 2
+    assert [*shown["spent, add-remove"]] == pytest.approx([3 / ROUNDS * most for most in AGREED.values()], rel=1e-15)
+    assert [cost.spent for cost in built.run.ledger.by_party().costs.values()] == pytest.approx([*shown["spent, add-remove"]])
+
+
 def test_a_party_that_is_left_out_by_name_pays_nothing():
     few = {"epsilons": {name: AGREED[name] for name in ("party 1", "party 2")}, "left_out": ["party 3"]}
     ledger = asked(study(allowed({"party 1": 0.5, "party 3": 0.1}, accountant="basic"), program=few))

@@ -52,12 +52,12 @@ from hedgerow.data import complete_cases, load
 from hedgerow.errors import NobodyAnswered, SettingsInvalid
 
 from . import results
-from .answers import Answers
+from .answers import IN_TURN, Answers, answered, refuse_beyond
 from .inputs import Inputs, inputs
 from .keys import INPUTS, OWNERS, loss_of_keys, planned_answers, spec_of_keys, steps_of_keys
 from .lengths import bound_of, longest_of
 from .losses import QueryLoss
-from .program import IN_TURN, QueryState, answered, check_answers, check_count, divisor, gradient, refuse_beyond
+from .program import QueryState, check_answers, check_count, divisor, gradient
 from .steps import Steps
 
 FEWEST_HIDDEN = 3
@@ -201,11 +201,11 @@ def async_queries(
         answers.fit(spec.size)
         norm = 1 if answers.law == "laplace" else 2
         check_answers(answers, rounds, longest_of(federation.schema, loss, spec, steps.box, norm))
-        before = answered(federation, answers) - state.round
+        before = answered(federation.ledger.entries, answers) - state.round
         question, bound = partial(gradient_in_turn, loss=loss, box=steps.box, plan=AnswersInTurn(answers, every)), None
     for round in range(state.round + 1, rounds + 1):
         if answers is not None:
-            refuse_beyond(answers, round, before)
+            refuse_beyond(answers, 1, before + round - 1)
         theta, average, away, heard = state.theta, state.average, NobodyAnswered("nobody was asked."), False
         for t, group in enumerate(_dealt(asked, every), start=1):
             k, total = (round - 1) * every + t, zero
