@@ -41,7 +41,7 @@ from hedgerow.report.numerals import show
 from .interval import interval
 from .owner_noise import mean_variance
 from .pilot_estimate import PilotEstimate
-from .propagation import FLAT, Propagation, propagate
+from .propagation import propagate
 
 SHARE = 0.9
 """Of runs between `low` and `high`."""
@@ -184,11 +184,11 @@ def forecast(
     variance = mean_variance(noise, n, w) if isinstance(noise, Answers) else noise / float(w @ n) ** 2
     found = propagate(estimate, steps, horizon)
     share = float(np.square(w) @ n) / float(w @ n) ** 2 if sample else 0.0
-    spread = variance * found.spread + share * sampled(found, estimate.scatter)
+    spread = variance * found.spread + share * found.drawn
     squares, turned = np.linalg.eigh(spread)
     means = turned.T @ (np.sqrt(np.maximum(found.eigenvalues, 0) / 2) * found.left)
     ends = interval(SHARE, means, np.sqrt(np.maximum(squares, 0)))
-    bias, noisy, sampling = found.bias, variance * found.amplification, share * estimate.sampling
+    bias, noisy, sampling = found.bias, variance * found.amplification, share * found.sampling
     least = estimate.least
     ceiling = of_zero(estimate) / least
     excess = bias + noisy + sampling
@@ -217,21 +217,14 @@ def _doubt(estimate: PilotEstimate, steps: Steps, horizon: int, variance: float,
     """Standard error of the expected relative fitness, from replicas of the estimate."""
     if len(estimate.replicas) < 2:
         return 0.0
-    found = [(propagate(one, steps, horizon).excess(variance) + share * one.sampling) / one.least for one in estimate.replicas]
+    moved = [(one.least, propagate(one, steps, horizon)) for one in estimate.replicas]
+    found = [(each.excess(variance) + share * each.sampling) / least for least, each in moved]
     return estimate.doubt * float(np.std(found, ddof=1))
 
 
 def channel_variance(federation: Federation, bounds: Bounds | None, size: int) -> float:
     """Variance in each of `size` numbers of a sum: of a channel's noise by the server, in shares, or of all parties."""
     return noise_level(federation, bounds, "", size) ** 2
-
-
-def sampled(found: Propagation, scatter: Array) -> Array:
-    """Covariance, times n, of sqrt(H / 2) (theta*_n - theta*) along the eigenvectors of H: its trace is s."""
-    h = found.eigenvalues
-    roots = np.where(h > FLAT * max(h.max(), 0.0), 1 / np.sqrt(2 * np.maximum(h, 1e-300)), 0.0)
-    turned: Array = roots[:, None] * (found.vectors.T @ scatter @ found.vectors) * roots
-    return turned
 
 
 def of_zero(estimate: PilotEstimate) -> float:

@@ -17,7 +17,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.errors import SettingsInvalid
 from hedgerow.learn.queries.steps import Steps
 
-from .forecast import of_zero, sampled
+from .forecast import of_zero
 from .interval import interval
 from .pilot_estimate import PilotEstimate
 from .propagation import Propagation, propagate
@@ -31,9 +31,9 @@ class KnownLoss:
     ----------
     propagation : Propagation
     scatter : array of shape (d, d)
-        S: covariance, times n, of sqrt(H / 2) (theta*_n - theta*) for the best theta of n records, along the eigenvectors.
+        S: covariance, times n, of sqrt(H / 2) times what n records of their own move the result by, along the eigenvectors.
     sampling : float
-        s: expected excess, times n, of that theta, which is the trace of S where the loss is a parabola.
+        s: the trace of S, expected excess, times n, which is that of the best theta of n records where the steps have ended.
     least : float
         f(theta*), above zero: relative fitness is excess over it.
     begin : float or None
@@ -91,8 +91,7 @@ class KnownLoss:
         """From an estimate of curvature, best theta and scatter; `quadratic` says whether the loss is squared."""
         found = propagate(estimate, steps, rounds)
         limits = () if quadratic else (PARABOLA if estimate.rows is None else AROUND_PATH,)
-        scatter = sampled(found, estimate.scatter)
-        return cls(found, scatter, estimate.sampling, estimate.least, of_zero(estimate), estimate.source, limits)
+        return cls(found, found.drawn, found.sampling, estimate.least, of_zero(estimate), estimate.source, limits)
 
     @classmethod
     def of_numbers(
@@ -121,9 +120,8 @@ class KnownLoss:
         depend on the features.
         """
         grid = np.geomspace(*curvature, N_CURVATURES)
-        worst = propagate(
-            PilotEstimate(np.diag(grid), np.full(len(grid), steps.box), least, np.zeros((1, 1)), source), steps, rounds
-        )
+        at = PilotEstimate(np.diag(grid), np.full(len(grid), steps.box), least, np.zeros((len(grid), len(grid))), source)
+        worst = propagate(at, steps, rounds)
         h = grid[np.argmax(grid * np.square(worst.left))]
         noise = np.full(size, worst.amplifications.max())
         left = np.full(size, np.sqrt((grid * np.square(worst.left)).max() / h))
@@ -134,7 +132,9 @@ class KnownLoss:
 
 def _alike(eigenvalues: Array, left: Array, amplifications: Array) -> Propagation:
     """Along the coordinates themselves; sums say nothing of the path."""
-    return Propagation(eigenvalues, np.eye(len(left)), left, amplifications, np.diag(amplifications))
+    return Propagation(
+        eigenvalues, np.eye(len(left)), left, amplifications, np.diag(amplifications), np.zeros((len(left), len(left)))
+    )
 
 
 AROUND_PATH = "Noise is small enough for the loss to be a parabola around the path without it."
