@@ -271,7 +271,7 @@ def test_the_ledger_names_all_parties_also_those_whom_a_cohort_leaves_out():
 # ---- the forecast ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("low", "high", "verdict"), [(0.0, 1e9, "inside the interval"), (0.0, 1e-9, "outside the interval")])
 def test_a_report_says_what_was_expected_and_what_was_achieved(tmp_path, low, high, verdict):
-    said = {"expected": 0.01, "low": low, "high": high, "source": "1000 public rows."}
+    said = {"expected": high, "low": low, "high": high, "source": "1000 public rows."}
     report = run_study(study(forecast=said), tmp_path / "run").report
     found = grid(report, "Forecast")
     (row,) = found.rows
@@ -279,6 +279,32 @@ def test_a_report_says_what_was_expected_and_what_was_achieved(tmp_path, low, hi
     assert dict(report.metrics)["relative fitness"] == row[found.columns.index("achieved")] > 0
     assert found.note.endswith("1000 public rows.")
     assert "exact results beside the released ones" in report.exposed
+
+
+def test_nothing_is_said_of_a_run_that_ended_early_or_of_what_is_no_number():
+    """The broken twin calls a run that asked one question of four inside the interval of four."""
+    one = study(forecast={"expected": 0.01, "low": 0.0, "high": 1e9})
+
+    def verdict(metrics, **more):
+        return forecast_grids(one, metrics, **more)[0].rows[0][-1]
+
+    assert verdict({"relative fitness": 0.02}) == "inside the interval"
+    assert verdict({"relative fitness": 0.02}, finished=False).startswith("not compared: the run ended before")
+    assert verdict({"relative fitness": math.inf}) == verdict({"relative fitness": math.nan}) != verdict({})
+
+
+@pytest.mark.slow
+def test_a_run_that_its_budget_ends_is_not_compared_with_its_forecast(tmp_path):
+    tight = {"epsilon": 1.5, "delta": 1e-6, "unit": "record", "accountant": "basic"}
+    run = run_study(study({}, budget=tight, forecast={"expected": 0.01, "low": 0.0, "high": 1e9}), tmp_path / "run")
+    assert run.run.stopped == "budget"
+    assert grid(run.report, "Forecast").rows[0][-1].startswith("not compared: the run ended before")
+
+
+@pytest.mark.parametrize("wrong", [{"expected": 9.0}, {"expected": -1.0}, {"high": math.inf}, {"expected": math.nan}])
+def test_a_forecast_lies_inside_its_interval_and_is_finite(wrong):
+    with pytest.raises(StudyInvalid, match="HR-101"):
+        study({}, forecast={"expected": 0.01, "low": 0.0, "high": 1.0} | wrong)
 
 
 def test_fitness_is_that_on_the_records_of_those_who_take_part():
