@@ -220,6 +220,19 @@ def test_a_party_that_is_left_out_by_name_pays_nothing():
     assert dict(ledger.entries[0].by_party)["party 3"].kind == "none"
 
 
+@pytest.mark.slow
+def test_a_party_that_stops_by_itself_is_counted_for_all_rounds_and_told_so(tmp_path):
+    """Its own count is in no ledger; the remedy is not that it adds more noise."""
+    steps = {"noise_multiplier": 1.0, "sampling_rate": 0.1, "batch_size": 15, "steps": 2, "clip": 1.0, "delta": 1e-6}
+    program = {"name": "local_dpsgd", "model": "linear", "rounds": 6, "stop_at": [2.5, 50.0, 50.0]} | steps
+    data = {"name": "breast_cancer", "features": ["mean_radius", "mean_texture"], "target": "malignant"}
+    one = line(allowed({"party 1": 2.6}), data=data, program=program, protection={})
+    with pytest.raises(BudgetExhausted, match="costs party 1 epsilon 3") as caught:
+        run_study(one, tmp_path / "run")
+    assert "also for those after stop_at" in caught.value.remedy
+    assert "more noise" not in caught.value.remedy
+
+
 def test_the_order_of_parties_in_an_entry_is_that_of_the_federation():
     """A resumed run, in another process, writes the same entries."""
     few = {"epsilons": {"party 2": 1.0}, "left_out": ["party 3", "party 1"]}
