@@ -29,6 +29,7 @@ def allowed(epsilons=AGREED, **more):
 def study(budgets=None, **more):
     program = {"name": "gradient_queries", "rounds": ROUNDS, "n_records": 400, "neighbours": "add-remove", "epsilons": AGREED}
     program |= {"box": 2.0, "step": 0.3} | more.pop("program", {})
+    program = {key: value for key, value in program.items() if value is not None}
     return parse(
         {
             "name": "owners",
@@ -218,6 +219,15 @@ def test_a_party_that_is_left_out_by_name_pays_nothing():
     ledger = asked(study(allowed({"party 1": 0.5, "party 3": 0.1}, accountant="basic"), program=few))
     assert [cost.spent for cost in ledger.by_party().costs.values()] == pytest.approx([0.5, 0.0], rel=1e-15)
     assert dict(ledger.entries[0].by_party)["party 3"].kind == "none"
+
+
+def test_it_pays_nothing_for_noise_of_the_channel_either():
+    channel = {"mechanism": {"law": "laplace", "noise_multiplier": 5.0, "at": "server"}}
+    budgets = allowed({"party 1": 9.0, "party 3": 0.1}, accountant="basic")
+    few = study(budgets, program={"epsilons": None, "left_out": ["party 3"]}, protection=channel)
+    ledger = asked(few)
+    assert [cost.spent for cost in ledger.by_party().costs.values()] == pytest.approx([ROUNDS / 5.0, 0.0], rel=1e-12)
+    assert [name for name, _ in ledger.entries[0].by_party] == ["party 3"]
 
 
 @pytest.mark.slow

@@ -7,8 +7,7 @@
 
 Everything is counted from the ledger, which has the events of parties whose noise differs, so that a resumed run counts what
 it spent before. A party is charged for every question of its run, also for one that a drawn cohort leaves out and for those
-after it stopped by a count of its own (`stop_at`), which no ledger sees; but not for gradient queries that leave it out by
-name.
+after it stopped by a count of its own (`stop_at`), which no ledger sees; but not for questions that leave it out by name.
 """
 
 from __future__ import annotations
