@@ -9,7 +9,7 @@ import hedgerow as hr
 from hedgerow.core.engine import Inbox
 from hedgerow.core.party import Party
 from hedgerow.crypto import SecAgg
-from hedgerow.errors import BudgetExhausted, HedgerowError, NobodyAnswered, RoundRefused, SettingsInvalid
+from hedgerow.errors import BudgetExhausted, HedgerowError, NobodyAnswered, PartyDeclined, RoundRefused, SettingsInvalid
 from hedgerow.learn.queries import AnswersInTurn, Steps, async_queries, gradient, gradient_queries, inputs
 from hedgerow.learn.queries import answers as module
 from hedgerow.privacy import Guard
@@ -176,6 +176,19 @@ def test_an_owner_whose_guard_declines_falls_silent_and_the_others_go_on():
     with pytest.raises(BudgetExhausted, match="HR-213"):
         states.extend(run(fed, planned(fed, EPSILONS, horizon=6, neighbours="add-remove"), rounds=6))
     assert [len(guard.ledger.entries) for guard in guards.values()] == [3, 3, 3]
+
+
+def test_a_party_whose_code_fails_ends_the_run(monkeypatch):
+    """It is no owner that declines: the error is shown, and not lost with the step."""
+
+    def fails(self, owner, totals, entropy):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(AnswersInTurn, "noisy", fails)
+    fed = federation()
+    with pytest.raises(PartyDeclined, match="HR-221"):
+        hr.last(run(fed, agreed(fed)))
+    assert len(fed.ledger) == 1
 
 
 def test_what_the_federation_s_own_budget_refuses_ends_the_run():

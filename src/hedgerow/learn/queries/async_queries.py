@@ -35,6 +35,7 @@ Source   : Wu 2019, Conclusions: asynchronous updates are future work, in which 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -70,8 +71,10 @@ from .losses import QueryLoss
 from .program import IN_TURN, QueryState, answered, check_answers, check_count, divisor, gradient, refuse_beyond
 from .steps import Steps
 
+log = logging.getLogger("hedgerow.learn")
+
 LOST = (NobodyAnswered, RoundRefused, CohortTooSmall, PartyDeclined, BudgetExhausted)
-"""What ends a step without a total after its owners were asked; the round goes on."""
+"""What ends a step without a total after its owners were asked; the round goes on, unless a party's own code failed."""
 
 
 @dataclass(frozen=True)
@@ -224,8 +227,10 @@ def async_queries(
             try:
                 total, heard = group.sum(question, theta, bound=bound), True
             except LOST as error:  # whoever is away loses its turn
-                if asked.asked == number:  # refused before anybody was asked
+                failed = isinstance(error, PartyDeclined) and error.__cause__ is not None
+                if failed or asked.asked == number:  # refused before anybody was asked
                     raise
+                log.warning("round %d, step %d of %d ended without a total: %s", round, t, every, error.reason)
                 away = error if away is None or isinstance(error, NobodyAnswered) else away
             moved = steps.move(theta, every * total / n + loss.ridge * theta, k, horizon)
             theta, average = moved, steps.average(average, theta, moved, k, horizon)
