@@ -1,6 +1,5 @@
 from hedgerow.market import (
     advantage,
-    channels,
     database_leakage,
     epsilon_for_posterior,
     feasible_epsilons,
@@ -10,6 +9,7 @@ from hedgerow.market import (
     utility,
     utility_of_count,
 )
+from hedgerow.market.epsilon import channels
 
 m = meaning(1.0, delta=1e-5)
 print("\n".join(m.sentences[:4]))

@@ -87,7 +87,7 @@ def plan(
 
 def show(found: OwnersPlan, sections: str = "") -> None:
     """Print a plan."""
-    from hedgerow.market import plan_page
+    from hedgerow.market.plans import plan_page
     from hedgerow.market.plans.owners_plan import digits, money
 
     n, f = found.noise, found.fitness
