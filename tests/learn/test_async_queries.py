@@ -102,13 +102,14 @@ def test_every_step_has_as_many_owners_as_its_total_needs(protection, least, n):
     assert len(few.ledger) == 0
 
 
-def test_behind_secure_aggregation_owners_that_are_away_cost_their_step_and_not_the_run():
+def test_behind_secure_aggregation_owners_that_are_away_cost_their_step_and_not_the_run(caplog):
     """Six owners in two steps, of which one has too few left to add up in every round; the others' answers count."""
     away = hr.InProcess(dropped=("party 1",))
     fed = hr.simulate(table(n=60), hr.data.iid(parties=6), seed=0, engine=away).protect(aggregation=SecAgg(largest=1e5))
     states = list(run(fed, planned(fed, 2.0, horizon=4), every=2, rounds=4, n_records=60))
     assert [state.round for state in states] == [1, 2, 3, 4]
     assert len(fed.ledger) == 8  # the step that was lost is charged
+    assert [record.getMessage().partition(" ended")[2][:15] for record in caplog.records] == [" without a total"[:15]] * 4
     away = hr.InProcess(dropped=("party 1", "party 2", "party 3", "party 4"))
     fed = hr.simulate(table(n=60), hr.data.iid(parties=6), seed=0, engine=away).protect(aggregation=SecAgg(largest=1e5))
     with pytest.raises(RoundRefused, match="HR-241"):
