@@ -136,7 +136,7 @@ class Entry:
         cohort: Hashable = (self.run, self.branch, self.round, sampling)
         if self.cohort:
             cohort = (self.run, self.drawn, "cohort", self.cohort, sampling)
-        if part is not None and sampling.kind in ("all", "given", "part"):
+        if part is not None and sampling.kind in ("all", "given", "part", "dealt"):
             cohort = (self.run, self.drawn, sampling.kind, part[0])
         return Debit(cohort, sampling, event or self.event, part)
 

@@ -14,8 +14,10 @@ Weights. A public factor w_l in (0, 1] scales an owner's sum after the owner has
     w_l (sum of gradients + noise)        a mean over all owners divides by sum_l w_l n_l
 
 A function of a noisy sum costs what the noisy sum costs, so epsilons, noise over the bound and charges are those without
-weights. The product is rounded to a grid that is finer by the power of two next to w_l: it has as many steps as before, totals
-are exact in any order, and through rings of whole numbers. A weight of 1 changes no bit.
+weights. The product is rounded to a grid that is finer by the power of two next to w_l: it has as many steps as before. Where
+g is the finest grid of all owners, totals below 2^53 g are exact in any order, and through a ring of 64 bits whose `largest`,
+times the number of owners, is at most 2^61 g. That is enough for weights from 1e-3 to 1; with smaller ones late digits may
+depend on the order of owners. A weight of 1 changes no bit.
 
 Source: Wu 2019, Theorem 1. Differs: sums in place of means; noise on an integer grid, a little larger for it; weights.
 """
