@@ -10,7 +10,7 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.learn.queries import Answers, Inputs, QueryLoss, Steps, inputs, length_of, noiseless, optimum, relative_fitness
-from hedgerow.market import PilotEstimate, estimate_of, forecast, mean_variance, propagate
+from hedgerow.market import KnownLoss, PilotEstimate, estimate_of, forecast, mean_variance, propagate
 from hedgerow.market.forecasts.second_moments import PilotState
 
 DATA = Path(os.environ.get("HEDGEROW_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -52,6 +52,22 @@ def test_losses_that_are_no_parabola_are_forecast_along_their_path(loss, varianc
     parabola = forecast(replace(estimate, rows=None), steps, T, variance * 1500**2, [500] * 3, sample=False)
     assert abs(psi.mean() / told.relative_fitness - 1) < 0.6 * abs(psi.mean() / parabola.relative_fitness - 1)
     assert any("around the path" in said for said in told.assumptions)
+
+
+def test_a_sample_does_not_carry_a_result_past_the_walls_of_its_box():
+    """theta* is on the wall and the gradient points at it: records that are a sample do not make steps better than none are."""
+    loss, steps, n = QueryLoss("logistic"), Steps("algorithm-2", 6.0, 1.0), 300
+    x, y = population(5000, 0, classes=True)
+    estimate = replace(PilotEstimate.of_records(loss, x, y, steps.box, ""), replicas=())
+    told, known = forecast(estimate, steps, T, 0.0, [n]), KnownLoss.of(estimate, steps, T, quadratic=False)
+    rng, w = np.random.default_rng(0), np.ones(n)
+    parts = [rng.choice(len(y), n) for _ in range(60)]
+    runs = np.array([noiseless(loss, steps, T, x[part], y[part], w) for part in parts])
+    psi = relative_fitness(loss, runs, estimate.best, x, y, np.ones(len(y)))
+    assert psi.mean() == pytest.approx(told.relative_fitness, rel=0.15)
+    assert np.mean((psi > told.low) & (psi < told.high)) > 0.7  # of samples, some have their best theta off the wall
+    assert told.low > psi.min() / 2  # and not at zero
+    assert known.run_ends(0.9, 0.0, 1 / n)[0] / known.least == pytest.approx(told.low)
 
 
 def test_of_a_squared_loss_the_path_and_the_parabola_are_one():

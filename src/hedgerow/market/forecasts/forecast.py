@@ -12,7 +12,7 @@
 
 The step rule is followed exactly where the loss is a parabola, else along the path that public records take (`propagation`); a
 run's law is inverted exactly for normal noise (`interval`), which a sum of many Laplace noises nearly is. "Sample" is how far
-the best theta of the owners' records lies from that of everybody like them; without it (`sample=False`) the forecast is of the
+the result moves because the owners' records are not everybody like them; without it (`sample=False`) the forecast is of the
 fitness on the owners' own records. The interval holds for pilot and run together: where doubt is small beside a run's own
 deviation, it is that of a run; where steps decide and the pilot is small, most of it is doubt.
 
