@@ -5,6 +5,7 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from hedgerow.errors import BudgetInvalid, SettingsInvalid
 from hedgerow.learn.queries import Steps
@@ -14,6 +15,7 @@ from hedgerow.market.forecasts.known_loss import KnownLoss
 from hedgerow.market.plans.owner_offer import OwnerOffer
 from hedgerow.market.plans.plan import advantage, fitness_of, plan, scaled
 from hedgerow.market.plans.plan_page import left_out, plan_page
+from hedgerow.privacy.accounting.gaussian import gaussian_noise
 
 CURVE = import_module("hedgerow.market.plans.plan")
 LENDING = {
@@ -213,6 +215,22 @@ def test_the_advantage_is_that_of_the_noise_which_is_drawn():
         exact = gaussian_advantage(multiplier / 100**0.5)
         assert exact <= advantage(noise, np.array([1.0]))[0] <= exact * 1.01
     assert advantage(NOISE, np.array([0.0])) == 0
+
+
+def test_the_advantage_counts_the_question_before_the_plan_also_for_owners_that_are_left_out():
+    tell, both = np.array([0.3, 0.0]), scipy.stats.norm.cdf
+    pilot, asked = (1 / gaussian_noise(e, 1e-6) for e in (0.5, 0.3))
+    found = advantage(NOISE, tell, 0.5, 1e-6)
+    assert found == pytest.approx([2 * both(np.hypot(pilot, asked) / 2) - 1, 2 * both(pilot / 2) - 1], rel=1e-6)
+    laplace = SumNoise("laplace", 1, 1.0)
+    assert advantage(laplace, tell, 0.5) == pytest.approx(np.tanh([0.4, 0.25]))
+    mixed, alone = advantage(laplace, tell, 0.5, 1e-6), np.tanh(0.15)
+    x, z = np.meshgrid(np.linspace(-40, 41, 3241), np.linspace(-8, 8.2, 163))
+    there, not_there = (scipy.stats.laplace.pdf(x, k, 1 / 0.3) * scipy.stats.norm.pdf(z, k * pilot) for k in (0, 1))
+    true = np.abs(there - not_there).sum() * 0.025 * 0.1 / 2
+    assert true < mixed[0] < alone + found[1]
+    planned = plan(free({"a": OwnerOffer(100, (0.1, 0.8))}), KNOWN, NOISE, spent=0.5, spent_delta=1e-6)
+    assert planned.owners[0].advantage == pytest.approx(found[0], rel=1e-6)
 
 
 def test_noise_of_the_plan_is_that_of_the_answers(lending):

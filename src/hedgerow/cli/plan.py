@@ -47,11 +47,12 @@ def plan(
     from hedgerow.market.plans.plan_page import write_plan
     from hedgerow.study import planned_files
     from hedgerow.study.owners_file import load_owners
+    from hedgerow.study.pilot_question import was_asked
     from hedgerow.study.planning import pilot_folder, plan_owners
 
     file = load_owners(owners)
     base, folder = file.study, pilot_folder(file, owners)
-    asks = file.pilot.epsilon is not None and not folder.exists()
+    asks = file.pilot.epsilon is not None and write_question is None and not was_asked(folder)
     if write_study is not None and base is None:
         raise StudyInvalid(
             "--write-study needs a study to start from.", remedy='Name it in the file of owners: study = "study.toml".'
@@ -74,7 +75,8 @@ def plan(
         print_json(told(found) | {"wrote": wrote})
         return
     if asks:
-        _say(f"Asked once: epsilon {found.spent:g} of each owner, charged to the study's ledger. Its run is in {folder}.\n")
+        asked = f"epsilon {file.pilot.epsilon:g} of each owner, for a record that is there or not"
+        _say(f"Asked once: {asked}, charged to the study's ledger. Its run is in {folder}.\n")
     show(found, planned_files.snippet(found) if len(found.coalition) <= FEW else "")
     out_of = [one.name for one in found.owners if not one.taken]
     if out is not None:

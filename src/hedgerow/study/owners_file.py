@@ -74,7 +74,7 @@ class PilotSection(Section):
     """What is known before the first question, and whence: records of nobody, a private question, bounds, or numbers."""
 
     data: str | None = Field(
-        None, description='a catalogued set or a file of public records; "server" for those that the study holds out'
+        None, description='a catalogued set or a file, of none of the owners; "server" for those that the study holds out'
     )
     records: int | None = Field(None, ge=2, description="at most so many of them, the first")
     epsilon: float | None = Field(None, gt=0, description="of one question for second moments, which every owner pays")

@@ -12,6 +12,7 @@ Only the last asks owners anything.
 
 from __future__ import annotations
 
+import filecmp
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -197,6 +198,7 @@ def _public(pilot: PilotSection, study: Study, data_dir: str | Path | None) -> T
                 'pilot.data = "server", and the study holds none out.', remedy="Set evaluation.holdout in the study."
             )
         return server
+    _refuse_own(str(pilot.data), study)
     named = Path(str(pilot.data)).suffix.lower() in SUFFIXES
     where: dict[str, Any] = {
         "path": pilot.data if named else None,
@@ -207,6 +209,26 @@ def _public(pilot: PilotSection, study: Study, data_dir: str | Path | None) -> T
     whole = study.evaluation.model_copy(update={"holdout": 0.0})
     other = study.model_copy(update={"data": study.data.model_copy(update=where), "evaluation": whole})
     return tables(other, data_dir)[0]
+
+
+def _refuse_own(public: str, study: Study) -> None:
+    """Refuse public records that are the study's own: what follows from them would be charged to nobody.
+
+    Raises
+    ------
+    StudyInvalid (HR-101)
+        The study's data set by name, its file or a party's, also a link to it or a copy.
+    """
+    files = [one for one in (study.data.path, *study.data.parties.values()) if one is not None]
+    there = [Path(one) for one in files if Path(one).is_file()] if Path(public).is_file() else []
+    same = any(Path(public).samefile(one) or filecmp.cmp(public, one, shallow=False) for one in there)
+    if same or public == study.data.name or public in files:
+        raise StudyInvalid(
+            f"pilot.data = {public!r} names the study's own records, which belong to its owners, and a plan of them would be "
+            "charged to nobody.",
+            remedy='Take records of others; those that the study holds out, data = "server" with [evaluation] holdout; or ask '
+            "privately, [pilot] epsilon = 0.1.",
+        )
 
 
 def declared_schema(study: Study, settings: Mapping[str, Any]) -> Schema | None:

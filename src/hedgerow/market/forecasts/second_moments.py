@@ -43,6 +43,7 @@ from hedgerow.errors import SettingsInvalid, UnboundedSum
 from hedgerow.learn.queries.inputs import Inputs
 from hedgerow.learn.queries.keys import INPUTS, loss_of_keys, spec_of_keys
 from hedgerow.learn.queries.losses import QueryLoss
+from hedgerow.learn.queries.program import without
 from hedgerow.privacy.level import noise_level
 from hedgerow.privacy.shares import BudgetShares, Share
 from hedgerow.report import Outcome
@@ -124,6 +125,7 @@ def pilot_moments(
     delta: float | None = 1e-6,
     noise_at: Position = "server",
     least: int = 0,
+    left_out: list[str] | None = None,
     start: PilotState | None = None,
 ) -> Iterator[PilotState]:
     """Ask once for the second moments that forecasts of a loss need.
@@ -139,6 +141,8 @@ def pilot_moments(
         Where its noise is added.
     least : int
         For shares of noise: as many parties make the whole.
+    left_out : list of str, optional
+        Parties of the federation that take no part: they are not asked.
 
     Yields
     ------
@@ -152,6 +156,8 @@ def pilot_moments(
         Record weights declare no range.
     """
     parts, d = parts_of(loss, spec), spec.size
+    if left_out:
+        federation = without(federation, left_out, None)
     heaviest = federation.schema.heaviest
     if heaviest is None:
         raise UnboundedSum("record weights declare no range, so moments have no bound.", remedy="Declare it.")

@@ -28,7 +28,8 @@ class PlannedOwner:
     without : float
         By how much the relative fitness would be higher without it.
     advantage : float
-        By how much, at most, an attacker's guesses whether a record took part are better than a coin's: from 0 to 1.
+        By how much, at most, an attacker's guesses whether a record took part are better than a coin's, from everything that
+        was asked of the owner, also before the plan: from 0 to 1.
     payment, cost : float or None
         In the learner's currency; None where the plan has no prices.
     deviation : float or None

@@ -92,7 +92,7 @@ def plan(
         The private question costs as much as an owner offers.
     """
     names = tuple(offers)
-    _check(offers, value, spent)
+    refuse_offers(offers, value, spent)
     n = np.array([offers[name].records for name in names], float)
     low, high = _ranges(offers, spent)
     s, amplification = known.sampling, known.amplification
@@ -118,7 +118,7 @@ def plan(
     a = noise.variance(np.where(taken, epsilons, high))
     weights = np.zeros(len(n))
     weights[taken] = [_rounded(w, DIGITS, ROUND_DOWN) for w in best_weights(n[taken], a[taken], s, amplification)]
-    owners = _owners(offers, known, noise, epsilons, weights, a, price, supply, spent)
+    owners = _owners(offers, known, noise, epsilons, weights, a, price, supply, spent, spent_delta)
     members = n[taken], a[taken], weights[taken]
     first = best_prefix(n, a, s, amplification, known.bias)
     return OwnersPlan(
@@ -192,21 +192,33 @@ def scaled(found: OwnersPlan, factors: Sequence[float] = ()) -> tuple[ScaledFore
     return tuple(forecasts)
 
 
-def advantage(noise: SumNoise, epsilons: Array) -> Array:
+def advantage(noise: SumNoise, epsilons: Array, spent: float = 0.0, spent_delta: float = 0.0) -> Array:
     """By how much guesses whether a record took part beat a coin's, at most: 2 P(right) - 1; same shape as epsilons.
 
     Of Gaussian noise exactly, from the curve of all questions together; of Laplace noise tanh(epsilon / 2), which plain
     addition of epsilons allows. Where neighbours differ by replacing, a record that is there or not moves sums half as far.
+
+    Parameters
+    ----------
+    epsilons : array
+        Of the plan's questions; 0 of owners that are not asked.
+    spent, spent_delta : float
+        Of the question before, which all owners answered: its noise is Laplace's where that delta is 0.
     """
-    e = np.asarray(epsilons, float)
-    half = 2 if noise.neighbours == "replace-one" else 1
-    if noise.law == "laplace":
-        return np.tanh(e / half / 2)
-    found: Array = 2 * scipy.special.ndtr(separation(np.maximum(e, 1e-12), noise.delta) / half / 2) - 1
-    return np.where(e > 0, found, 0.0)
+    e, half = np.asarray(epsilons, float), 2 if noise.neighbours == "replace-one" else 1
+    pure = (e if noise.law == "laplace" else 0 * e) + (0.0 if spent_delta else spent)
+    mu = np.zeros(e.shape)
+    if noise.law == "gaussian":
+        mu = np.where(e > 0, separation(np.maximum(e, 1e-12), noise.delta), 0.0)
+    if spent and spent_delta:
+        mu = np.hypot(mu, separation(np.array([spent]), spent_delta))
+    kept = (1 - np.tanh(pure / half / 2)) * (2 - 2 * scipy.special.ndtr(mu / half / 2))  # chances of two overlaps multiply
+    found: Array = 1 - kept
+    return found
 
 
-def _check(offers: Mapping[str, OwnerOffer], value: float | None, spent: float) -> None:
+def refuse_offers(offers: Mapping[str, OwnerOffer], value: float | None, spent: float) -> None:
+    """Refuse offers of which no plan could be made, whatever is known of the loss; errors as `plan`."""
     if not offers:
         raise SettingsInvalid("a plan of no owner.", remedy="Give at least one offer.")
     free = [name for name, offer in offers.items() if offer.cost is None]
@@ -260,6 +272,7 @@ def _owners(
     price: float | None,
     supply: Supply | None,
     spent: float,
+    spent_delta: float,
 ) -> tuple[PlannedOwner, ...]:
     """Each owner's line."""
     n = np.array([offer.records for offer in offers.values()], float)
@@ -267,7 +280,7 @@ def _owners(
     rest = q.sum() - q
     with np.errstate(divide="ignore"):
         without = np.where(q > 0, q / (rest * q.sum()), 0.0) / known.least
-    told = advantage(noise, epsilons)
+    told = advantage(noise, epsilons, spent, spent_delta)
     gains = np.zeros(len(n)) if supply is None or price is None else supply.deviation_gains(price, epsilons)
     found = []
     for k, (name, offer) in enumerate(offers.items()):
