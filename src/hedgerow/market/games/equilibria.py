@@ -1,6 +1,6 @@
 """Equilibria of a game: found from many starts in two ways, checked by what a deviation gains, and named.
 
-    candidates   where best responses end, which are stable;  where nobody's small step pays (`.rest_points`), stable or not
+    candidates   where best responses end, stable ones mostly;  where nobody's small step pays (`.rest_points`), stable or not
     kept         from which nobody gains more than 1e-6 by another epsilon, searched over its whole range
 
 Nothing else is called an equilibrium. It is

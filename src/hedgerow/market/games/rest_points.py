@@ -4,7 +4,7 @@
         from many starts:   eps_free <- eps_free - (d slopes_free / d eps_free)^-1 slopes_free      Newton's steps, in the range
         keep where          slopes_free = 0,  their own derivatives <= 0,  slopes <= 0 at the lowest epsilon and >= 0 at the cap
 
-Best responses lead to stable equilibria alone. Newton's steps lead to the others as well.
+Best responses lead to stable equilibria and hardly ever to others. Newton's steps lead to both.
 
 With L owners there are 3^L ways. All are tried for at most 5 owners, from 48 starts each; for more, 400 of them from 6 starts
 each: everybody free, and others drawn by chance. Nothing proves that all such profiles are found: a start leads to one, or to
