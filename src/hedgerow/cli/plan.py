@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -107,7 +108,8 @@ def show(found: OwnersPlan, sections: str = "") -> None:
     few = f"{len(found.prefix)} best of equal weight {digits(found.prefix_fitness)}"
     _say(f"With {whom}: equal weights {digits(found.equal)}, best weights {digits(found.weighted)}; the {few}.")
     if found.price is not None and found.payments is not None and found.value is not None:
-        _say(f"{plan_page.incentive(found)} Payments {money(found.payments)} in all; worth {money(found.value)} x fitness.")
+        worth = f"A unit of relative fitness is worth {money(found.value)} to the learner."
+        _say(f"{plan_page.incentive(found)} Payments {money(found.payments)} in all. {worth}")
     _say("\nAssumed", "bold")
     for sentence in found.assumptions:
         _say(f"- {sentence}")
@@ -147,5 +149,6 @@ def told(found: OwnersPlan) -> dict[str, Any]:
 
 
 def _say(words: str, style: str = "") -> None:
-    """Print words as they are, folded at the terminal's width."""
-    console.print(Text(words, style=style))
+    """Print words as they are, folded at the terminal's width between words alone: a number of thousands stays on its line."""
+    lines = [fill(line, console.width, break_long_words=False, break_on_hyphens=False) for line in words.split("\n")]
+    console.print(Text("\n".join(lines), style=style), soft_wrap=True)

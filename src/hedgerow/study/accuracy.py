@@ -155,7 +155,7 @@ def _estimate(built: Built) -> PilotEstimate:
     spec, loss = spec_of_keys(built.schema, settings), loss_of_keys(built.schema, settings)
     x, y = spec.rows(table.columns), spec.targets(table.columns)
     whole = np.isfinite(x).all(axis=1) & np.isfinite(y)
-    n = f"{int(whole.sum()):,}".replace(",", " ")
+    n = f"{int(whole.sum()):,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
     return PilotEstimate.of_records(loss, x[whole], y[whole], settings["box"], f"{n} records of the server")
 
 
@@ -225,7 +225,7 @@ def _of_noise(study: Study, epsilons: Sequence[float], delta: float, data_dir: s
     )
     if not fits:
         return AccuracyCost(f"{none} Its noise is in the table.", (grid,))
-    said = f"{fits[0][1]:,}".replace(",", " ")
+    said = f"{fits[0][1]:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
     first = f"What {study.name} loses at epsilon {epsilons[0]:g}: noise makes its standard errors"
     known = f"Known from {said} records of the server; those of the parties are taken to be alike."
     if len(rows) == 1 and not fits[0][0].saturated:

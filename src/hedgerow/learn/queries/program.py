@@ -125,7 +125,7 @@ def gradient_queries(
         How records become inputs of bounded length.
     n_records : int or dict from owner to int
         The thesis's n, of all owners or of each, by which sums are divided: sum_l w_l n_l where owners have weights. Constants
-        in public; rough ones change the weight of the ridge.
+        in public; rough ones change the weight of the ridge. Where records have weights of their own, their sum.
     rounds : int
         The horizon T.
     steps : Steps

@@ -60,6 +60,8 @@ class PilotEstimate:
         Estimates that differ as this one might: of parts of the records, or with noise once more.
     doubt : float
         Deviation of this estimate over that of the replicas; 0 without them.
+    slope : array of shape (d,), optional
+        Gradient at theta*, where no records are known and the box stops it; None stands for zeros.
     """
 
     curvature: Array
@@ -70,6 +72,7 @@ class PilotEstimate:
     rows: PilotRows | None = None
     replicas: tuple[PilotEstimate, ...] = ()
     doubt: float = 0.0
+    slope: Array | None = None
 
     @property
     def sampling(self) -> float:
