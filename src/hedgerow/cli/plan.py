@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
+from shlex import quote
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,7 +37,8 @@ def plan(
     write_question: Annotated[
         Path | None,
         typer.Option(
-            "--write-question", help="Write the study of [pilot] epsilon, to submit it to stations, and plan nothing."
+            "--write-question",
+            help="Write the study of the private question (pilot.epsilon), to submit it to stations, and plan nothing.",
         ),
     ] = None,
     data_dir: Annotated[
@@ -49,6 +51,7 @@ def plan(
     from hedgerow.study import planned_files
     from hedgerow.study.owners_file import load_owners
     from hedgerow.study.pilot_question import was_asked
+    from hedgerow.study.plan_places import refuse_places
     from hedgerow.study.planning import pilot_folder, plan_owners
 
     file = load_owners(owners)
@@ -58,6 +61,8 @@ def plan(
         raise StudyInvalid(
             "--write-study needs a study to start from.", remedy='Name it in the file of owners: study = "study.toml".'
         )
+    files = {"--out": out, "--write-study": write_study, "--write-question": write_question}
+    refuse_places(owners, file, files, write_guards)
     if write_question is not None:
         planned_files.write_question(file, write_question, data_dir)
         _say(f"Question: {write_question}; of a run at stations, name the folder: [pilot] run = ...")
@@ -83,7 +88,10 @@ def plan(
     if out is not None:
         _say(f"Page: {out}")
     if write_study is not None:
-        _say(f"Study: {write_study}" + (f"; submit it with --stations {','.join(found.epsilons)}" if len(out_of) > 0 else ""))
+        _say(
+            f"Study: {write_study}"
+            + (f"; submit it with --stations {quote(','.join(found.epsilons))}" if len(out_of) > 0 else "")
+        )
     if write_guards is not None:
         _say(f"Guards: {len(wrote['guards'])} in {write_guards}")
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.core.events import Sampling, Unit
-from hedgerow.errors import BudgetInvalid
+from hedgerow.errors import BudgetInvalid, SettingsInvalid
 from hedgerow.learn.queries.answers import Answers
 from hedgerow.learn.queries.keys import loss_of_keys, spec_of_keys, steps_of_keys
 from hedgerow.learn.queries.lengths import answers_for
@@ -95,7 +95,10 @@ def protected(study: Study) -> Unit:
 def _of_queries(built: Built, epsilons: Sequence[float], delta: float, adjacency: Adjacency) -> AccuracyCost:
     if built.test is None or not len(built.test):
         return AccuracyCost(f"No forecast: {UNKNOWN}")
-    estimate, names = _estimate(built), built.federation.names
+    try:
+        estimate, names = _estimate(built), built.federation.names
+    except SettingsInvalid as error:
+        return AccuracyCost(f"No forecast: {error.reason}")
     law, agreed_on = built.settings["noise"], built.settings["epsilons"]
     delta = (delta or built.settings["delta"]) if law == "gaussian" else 0.0
 

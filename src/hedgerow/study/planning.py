@@ -36,6 +36,7 @@ from .build import tables
 from .catalogue import listing
 from .keys import settings_of
 from .owners_file import ModelSection, OwnersFile, PilotSection, load_owners
+from .plan_digest import plan_digest
 from .study import Study, load
 
 PROGRAM = "gradient_queries"
@@ -104,7 +105,8 @@ def plan_file(
     """Plan from what a file says and what is known; `spent` as of `hedgerow.market.plan`."""
     value = None if file.value is None else file.value.per_fitness
     before = {"spent": spent, "spent_delta": spent_delta}
-    return plan(file.offers(), known, asked.noise, value=value, title=file.title, digest=file.digest, **before)
+    digest = plan_digest(file.digest, asked.study, known)
+    return plan(file.offers(), known, asked.noise, value=value, title=file.title, digest=digest, **before)
 
 
 def asked_of(file: OwnersFile, data_dir: str | Path | None = None) -> QueriesAsked:

@@ -28,8 +28,8 @@ class PlannedOwner:
     without : float
         By how much the relative fitness would be higher without it, that of zeros at most, where it is known.
     advantage : float
-        By how much, at most, an attacker's guesses whether a record took part are better than a coin's, from everything that
-        was asked of the owner, also before the plan: from 0 to 1.
+        Power less false alarms, at most, of an attack on whether a record took part, from everything that was asked of the
+        owner, also before the plan: 0 to 1, or 2 P(right guess) - 1.
     payment, cost : float or None
         In the learner's currency; None where the plan has no prices.
     deviation : float or None
@@ -119,7 +119,7 @@ class OwnersPlan:
     known : KnownLoss
         What the forecast follows from.
     digest : str
-        Of the file that the plan was made from.
+        Of all that the plan was made from: the file of owners, the study, and what was known.
     spent_delta : float
         At which that was spent; 0 where nothing was.
     """

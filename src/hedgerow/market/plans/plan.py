@@ -82,7 +82,7 @@ def plan(
     spent, spent_delta : float
         Epsilon that each owner spent before, on the private question, at that delta; budgets cover it.
     title, digest : str
-        A heading, and what identifies the file of the offers.
+        A heading, and what identifies all that the plan is made from.
 
     Raises
     ------
@@ -199,7 +199,7 @@ def scaled(found: OwnersPlan, factors: Sequence[float] = ()) -> tuple[ScaledFore
 
 
 def advantage(noise: SumNoise, epsilons: Array, spent: float = 0.0, spent_delta: float = 0.0) -> Array:
-    """By how much guesses whether a record took part beat a coin's, at most: 2 P(right) - 1; same shape as epsilons.
+    """Power less false alarms of the best attack on whether a record took part: 2 P(right) - 1; same shape as epsilons.
 
     Of Gaussian noise exactly, from the curve of all questions together; of Laplace noise tanh(epsilon / 2), which plain
     addition of epsilons allows. Where neighbours differ by replacing, a record that is there or not moves sums half as far.

@@ -148,7 +148,10 @@ def beside(plan: OwnersPlan) -> str:
     )
 
 
-ADVANTAGE = "Advantage: by how much, at most, anybody's guesses whether a record took part are better than a coin's."
+ADVANTAGE = (
+    "Advantage: how often, at most, anybody calls a record that took part one that did, less how often one that did not. "
+    "0.20 is 60 right guesses of 100, where a coin has 50."
+)
 
 
 def incentive(plan: OwnersPlan) -> str:
@@ -182,7 +185,7 @@ def left_out(plan: OwnersPlan, most: int = 6) -> str:
 
 def provenance(plan: OwnersPlan) -> str:
     """Where the numbers are from."""
-    of = f" from a file of digest {plan.digest}" if plan.digest else ""
+    of = f", digest {plan.digest} of owners, study and what was known" if plan.digest else ""
     return (
         f"Made before the first question{of}; the loss is known by {plan.known.source}. Nothing was asked of an owner for it"
         + (f" but one question of epsilon {plan.spent:g}." if plan.spent else ".")
