@@ -13,14 +13,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hedgerow.core.events import Charge
 from hedgerow.errors import CannotWrite, StudyInvalid
 from hedgerow.market.plans.owners_plan import OwnersPlan
+from hedgerow.privacy.accounting.calibration import charge_of
+from hedgerow.privacy.accounting.gaussian import gaussian_noise
 
 from .owners_file import OwnersFile
 from .pilot_question import QUESTION, ledger_budget, question_study
 from .plan_places import refuse_names
 from .planning import PROGRAM, asked_of
-from .study import bundled, parse
+from .study import BudgetSection, bundled, parse
 from .toml import read_toml, to_toml, toml_line
 
 
@@ -78,7 +81,7 @@ def study_text(plan: OwnersPlan, base: str | Path, folder: str | Path, made_from
     Raises
     ------
     StudyInvalid (HR-101)
-        The study would not be lawful.
+        The study would not be lawful; or its [budget] does not allow the plan's questions.
     """
     path = bundled().get(str(base)) or Path(base)
     found = read_toml(path.read_bytes(), str(path))
@@ -89,12 +92,40 @@ def study_text(plan: OwnersPlan, base: str | Path, folder: str | Path, made_from
         planned["program"]["left_out"] = [*apart, *planned["program"].get("left_out", ())]
     for section, values in planned.items():
         found[section] = {**found.get(section, {}), **values} if section == "program" else values
-    parse({"name": path.stem} | found)
+    _refuse_small(parse({"name": path.stem} | found).budget, plan)
     _moved(found, path.parent, Path(folder))
     ours = {name: found.pop(name) for name in sections(plan)}
     top = f"# Made by `hedgerow plan {made_from or 'owners.toml'}`" + (f", digest {plan.digest}" if plan.digest else "") + "."
     warned = "# Epsilons, weights, budgets and forecast are the plan's: plan anew rather than edit them."
     return f"{top}\n{warned}\n\n{to_toml(found).lstrip()}\n\n{_in_lines(ours)}\n"
+
+
+def _refuse_small(section: BudgetSection | None, plan: OwnersPlan) -> None:
+    """Refuse a base whose own budget would refuse a question of the plan, after others were asked."""
+    if section is None:
+        return
+    if section.unit != "record":
+        raise StudyInvalid(
+            f"the study's [budget] is per {section.unit}, and a plan's questions are bounded per record.",
+            remedy='Set unit = "record" in it.',
+        )
+    budget, charges = section.budget(), charges_of(plan)
+    if not budget.admits(charges):
+        raise StudyInvalid(
+            f"the plan costs epsilon {budget.spent(charges):.6g} per record, and the study's [budget] is {budget}.",
+            remedy="Raise budget.epsilon in the study, or plan with owners' epsilons up to it.",
+        )
+
+
+def charges_of(plan: OwnersPlan) -> list[Charge]:
+    """What the ledger of a run will hold of a plan, for a record that is there or not: at the owner that adds least noise."""
+    event = plan.answers().event()
+    found = [charge_of(event.noise_multiplier, law=plan.noise.law)] * plan.noise.horizon
+    if plan.spent:
+        half = 2 if plan.noise.neighbours == "replace-one" else 1
+        z = gaussian_noise(plan.spent, plan.spent_delta) if plan.spent_delta else 1 / plan.spent
+        found.append(charge_of(half * z, law="gaussian" if plan.spent_delta else "laplace"))
+    return found
 
 
 def guard_text(plan: OwnersPlan, owner: str) -> str:

@@ -230,17 +230,21 @@ def noised(state: PilotState, loss: QueryLoss, spec: Inputs, rng: np.random.Gene
 
 
 def _estimate(state: PilotState, loss: QueryLoss, spec: Inputs, n_records: float, box: float, source: str) -> PilotEstimate:
-    d, s = spec.size, state.score / n_records
+    d, s, hidden = spec.size, state.score / n_records, list[str]()
     if loss.kind == "hinge":
         matrix, bent, b, at_zero = np.zeros((d, d)), loss.ridge * np.eye(d), s, 1.0
     else:
         values, vectors = np.linalg.eigh(state.gram / n_records)
+        low = int((values < FLOOR).sum())
+        hidden += [f"{low} of {d} eigenvalues of their second moments"] * (low > 0)
         matrix = (vectors * np.maximum(values, FLOOR)) @ vectors.T
         squared = loss.kind == "squared"
         bent = (2.0 if squared else 0.25) * matrix + loss.ridge * np.eye(d)
         b, at_zero = (2 * s, state.square / n_records) if squared else (s / 2, math.log(2))
     best = least_in_box(bent, b, box)
-    least = max(float(at_zero - b @ best + best @ bent @ best / 2), FLOOR)
+    reached = float(at_zero - b @ best + best @ bent @ best / 2)
+    least, hidden = max(reached, FLOOR), hidden + ["f*"] * (reached < FLOOR)
+    source += f"; below {FLOOR:g}, and taken for that: {' and '.join(hidden)}, so the forecast is rough" * bool(hidden)
     if loss.kind == "hinge":
         if (margin := spec.length(2) * float(np.linalg.norm(best))) > 1:
             source += f"; margins may reach {show(margin)}, beyond the kink of the hinge, which is not seen"
