@@ -272,7 +272,7 @@ def test_a_run_that_was_interrupted_spends_no_more_than_one_that_was_not(tmp_pat
 def test_two_runs_that_share_a_ledger_share_the_budgets_of_parties(tmp_path):
     shared = {"budget": {"epsilon": 100.0, "delta": 1e-6, "unit": "record", "ledger": str(tmp_path / "all.sqlite")}}
     run_study(study(**shared), tmp_path / "first")
-    with pytest.raises(BudgetExhausted, match="party 1"):
+    with pytest.raises(BudgetExhausted, match=r"party 1 epsilon \S+, with the \S+ that earlier runs"):
         run_study(study(**shared), tmp_path / "second")
     double = study(allowed({name: 2 * most for name, most in AGREED.items()}, accountant="basic"), **shared)
     rows = grid(run_study(double, tmp_path / "third").report, "Budgets of parties").rows
