@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import hedgerow as hr
+from hedgerow.errors import SettingsInvalid
 from hedgerow.learn.queries import Answers, Inputs, QueryLoss, Steps, inputs, length_of, noiseless, optimum, relative_fitness
 from hedgerow.market import KnownLoss, PilotEstimate, estimate_of, forecast, mean_variance, propagate
 from hedgerow.market.forecasts.second_moments import PilotState
@@ -159,3 +160,12 @@ def test_loans_are_forecast_from_records_of_the_server(monkeypatch, law, epsilon
     psi = relative_fitness(loss, average, optimum(loss, x, y, np.ones(len(y)), 1.0), x, y, np.ones(len(y)))
     assert 0.85 < psi.mean() / told.relative_fitness < 1.2
     assert np.mean((psi > told.low) & (psi < told.high)) > 0.8
+
+
+def test_too_few_public_records_are_refused():
+    loss = QueryLoss("squared")
+    x, y = population(200, 5, classes=False)
+    least = 10 * x.shape[1]
+    assert PilotEstimate.of_records(loss, x[:least], y[:least], 3.0, "").sampling > 0
+    with pytest.raises(SettingsInvalid, match=f"{least - 1} are too few"):
+        PilotEstimate.of_records(loss, x[: least - 1], y[: least - 1], 3.0, "some")

@@ -160,7 +160,7 @@ def forecast(
         Noise at the owners, in the order of `records`; or the variance of the channel's noise in each coordinate of the whole
         sum, added by the server or in shares of the parties (`channel_variance`).
     records : sequence of float
-        n_l of each owner, as the plan assumes them.
+        n_l of each owner, as the plan assumes them; where records have weights, their sum.
     weights : sequence of float, optional
         Public factor of each owner; by default those of the answers, and all 1 of a channel's noise.
     sample : bool
@@ -192,10 +192,8 @@ def forecast(
     least = estimate.least
     ceiling = of_zero(estimate) / least
     excess = bias + noisy + sampling
-    psi, doubt = excess / least, _doubt(estimate, steps, horizon, variance, share)
-    low, high = ((found.offset + end) / least for end in ends)
-    z = float(scipy.special.ndtri((1 + SHARE) / 2))
-    low, high = max(psi - math.hypot(psi - low, z * doubt), 0.0), psi + math.hypot(high - psi, z * doubt)
+    psi, doubt = excess / least, doubt_of(estimate, steps, horizon, variance, share)
+    low, high = widened(SHARE, psi, ((found.offset + ends[0]) / least, (found.offset + ends[1]) / least), doubt)
     return Forecast(
         excess,
         bias,
@@ -213,13 +211,22 @@ def forecast(
     )
 
 
-def _doubt(estimate: PilotEstimate, steps: Steps, horizon: int, variance: float, share: float) -> float:
-    """Standard error of the expected relative fitness, from replicas of the estimate."""
+def doubt_of(estimate: PilotEstimate, steps: Steps, horizon: int, variance: float, share: float) -> float:
+    """Standard error of the expected relative fitness, from replicas of the estimate; 0 where it has none.
+
+    `variance` is that of each coordinate of the mean gradient, `share` of the sample: sum_l w_l^2 n_l / (sum_l w_l n_l)^2.
+    """
     if len(estimate.replicas) < 2:
         return 0.0
     moved = [(one.least, propagate(one, steps, horizon)) for one in estimate.replicas]
     found = [(each.excess(variance) + share * each.sampling) / least for least, each in moved]
     return estimate.doubt * float(np.std(found, ddof=1))
+
+
+def widened(share: float, expected: float, ends: tuple[float, float], doubt: float) -> tuple[float, float]:
+    """The ends of a run's interval with this share of runs, wider by the doubt: both ways in squares, not below zero."""
+    z = float(scipy.special.ndtri((1 + share) / 2)) * doubt
+    return max(expected - math.hypot(expected - ends[0], z), 0.0), expected + math.hypot(ends[1] - expected, z)
 
 
 def channel_variance(federation: Federation, bounds: Bounds | None, size: int) -> float:
@@ -232,7 +239,8 @@ def of_zero(estimate: PilotEstimate) -> float:
     if estimate.rows is not None:
         rows = estimate.rows
         return float(rows.loss.cost(np.zeros_like(estimate.best), rows.x, rows.y, rows.w)) - estimate.least
-    return float(estimate.best @ estimate.curvature @ estimate.best) / 2
+    slope = 0.0 if estimate.slope is None else float(estimate.slope @ estimate.best)
+    return float(estimate.best @ estimate.curvature @ estimate.best) / 2 - slope
 
 
 def _assumed(estimate: PilotEstimate, noise: Answers | float, horizon: int) -> tuple[str, ...]:

@@ -9,7 +9,8 @@ Exactly for a quadratic loss while the box is inactive:
 
     expected excess = bias + v sum_h A_h
 
-For another loss, whose records the estimate knows, along the path that the rule takes there without noise:
+For another loss, whose records the estimate knows, and where the best theta lies on a wall of the box, along the path that the
+rule takes there without noise:
 
     theta_{k+1} <- project(theta_k - s_k gradient(theta_k));   H_k curvature there, P_k zero where the box stops a coordinate
     B_T = om_{T+1} I;   noise of step k adds  -s_k B_k P_k w_k;   B_{k-1} = om_k I + B_k P_k (I - s_k H_k)
@@ -31,7 +32,7 @@ loss and the law of noise at once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -39,6 +40,7 @@ import scipy
 
 from hedgerow.core.arrays import Array
 from hedgerow.learn.queries.fitness import smooth
+from hedgerow.learn.queries.losses import QueryLoss
 from hedgerow.learn.queries.steps import Steps
 
 from .pilot_estimate import KINK, PilotEstimate, PilotRows
@@ -113,8 +115,13 @@ class Propagation:
 @lru_cache(maxsize=64)
 def propagate(estimate: PilotEstimate, steps: Steps, horizon: int) -> Propagation:
     """Follow a start at zero and noise through `horizon` steps."""
-    if estimate.rows is not None and estimate.rows.loss.kind != "squared":
+    stopped = at_walls(estimate, steps.box)
+    if estimate.rows is not None and (stopped or estimate.rows.loss.kind != "squared"):
         return _along_path(estimate, estimate.rows, steps, horizon)
+    if stopped:
+        rows = parabola(estimate)
+        least = float(rows.loss.cost(estimate.best, rows.x, rows.y, rows.w))
+        return _along_path(replace(estimate, least=least), rows, steps, horizon)
     h, vectors = np.linalg.eigh(estimate.curvature)
     moved = errors(h, -vectors.T @ estimate.best, steps, horizon)
     moves = influences(h, steps, horizon)
@@ -149,6 +156,20 @@ def _covariance(each: Array, w: Array) -> Array:
     return found
 
 
+def at_walls(estimate: PilotEstimate, box: float) -> bool:
+    """Whether the box is known to stop the best theta: where records or the slope there are known."""
+    known = estimate.rows is not None or estimate.slope is not None
+    return known and bool(np.abs(estimate.best).max(initial=0.0) >= box * (1 - 1e-9))
+
+
+def parabola(estimate: PilotEstimate) -> PilotRows:
+    """Rows whose squared loss is, but for a constant, the parabola of an estimate that knows no records; H above zero."""
+    d = len(estimate.best)
+    x = np.sqrt(d / 2) * np.linalg.cholesky(estimate.curvature).T
+    towards = estimate.curvature @ estimate.best - (0.0 if estimate.slope is None else estimate.slope)
+    return PilotRows(QueryLoss("squared", 0.0), x, np.linalg.solve(x.T, towards * d / 2), np.ones(d))
+
+
 def _along_path(estimate: PilotEstimate, rows: PilotRows, steps: Steps, horizon: int) -> Propagation:
     """The same to the second order of noise, along the path without noise."""
     loss, x, y, w = rows.loss, rows.x, rows.y, rows.w
@@ -169,10 +190,11 @@ def _along_path(estimate: PilotEstimate, rows: PilotRows, steps: Steps, horizon:
         theta, average = moved, steps.average(average, theta, moved, k, horizon)
         thetas[k] = theta
     tail, covariance, each = weights[horizon] * np.eye(d), np.zeros((d, d)), np.zeros_like(x)
+    shift = np.zeros((d, d))
     for k in range(horizon - 1, -1, -1):
         length, kept, curvature = moves[k]
         added = length * tail @ kept
-        covariance += added @ added.T
+        covariance, shift = covariance + added @ added.T, shift + added
         each += loss.slopes(x @ thetas[k], y)[:, None] * (x @ added.T)
         tail = weights[k] * np.eye(d) + tail @ kept @ (np.eye(d) - length * curvature)
     _, gradient, curvature = smooth(loss, average, x, y, w, KINK)
@@ -182,7 +204,11 @@ def _along_path(estimate: PilotEstimate, rows: PilotRows, steps: Steps, horizon:
     roots = np.sqrt(np.where(curved, h, 0.0) / 2)
     spread = roots[:, None] * (vectors.T @ covariance @ vectors) * roots
     offset = float(loss.cost(average, x, y, w)) - estimate.least - float(h @ np.square(left)) / 2
-    drawn = _covariance(each @ vectors * roots, w)
+    if estimate.rows is None:
+        turned = roots[:, None] * (vectors.T @ shift)
+        drawn = turned @ estimate.scatter @ turned.T
+    else:
+        drawn = _covariance(each @ vectors * roots, w)
     return Propagation(h, vectors, left, np.diag(spread).copy(), spread, drawn, offset, path, wander)
 
 
