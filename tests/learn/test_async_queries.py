@@ -235,6 +235,14 @@ def test_what_was_agreed_on_is_answered_once_whichever_program_asks(first, secon
     assert len(fed.ledger) == before
 
 
+def test_a_refusal_counts_rounds_that_were_broken_off_and_those_that_were_not():
+    fed = federation()
+    answers = agreed(fed)
+    hr.last(run(fed, answers, rounds=2))
+    with pytest.raises(BudgetExhausted, match="5 questions were answered of the 5"):
+        hr.last(run(fed, answers))
+
+
 def test_a_server_that_asks_more_often_is_declined_by_the_owners_guard():
     """Questions to an owner in every step: its guard counts answers, whatever the server says of parts."""
     fed, guards = guarded(3.0)

@@ -1,57 +1,27 @@
 """From a plan to a study, to a run, to its report, and to owners' guards: one number, the same to the last digit."""
 
 import dataclasses
-import math
 
 import numpy as np
 import pytest
+from plans_of_visits import BASE, OWNERS, free, grid, written
 
 import hedgerow as hr
-from hedgerow.errors import BudgetExhausted, BudgetInvalid, SettingsInvalid, StudyInvalid
+from hedgerow.errors import BudgetInvalid, SettingsInvalid, StudyInvalid
 from hedgerow.learn.queries import Inputs, Steps, answers_for, gradient_queries, loss_of
 from hedgerow.network.station.config import GuardSection
-from hedgerow.store import read_chain
 from hedgerow.study import load, run_study
-from hedgerow.study.pilot_question import released
-from hedgerow.study.planned_files import guard_text, sections, snippet, study_text, write_guards, write_study
-from hedgerow.study.planning import plan_owners
+from hedgerow.study.owners_file import PilotSection, load_owners
+from hedgerow.study.planned_files import (
+    guard_text,
+    sections,
+    snippet,
+    study_text,
+    write_guards,
+    write_study,
+)
+from hedgerow.study.planning import asked_of, known_of, plan_file, plan_owners
 from hedgerow.study.toml import read_toml, to_toml
-
-BASE = {
-    "title": "Visits",
-    "data": {"name": "hie", "target": "mdvis", "features": ["lncoins", "physlm", "disea"], "records": 3000},
-    "partition": {"by": "iid", "parties": 3},
-    "program": {
-        "name": "gradient_queries",
-        "n_records": 3000,
-        "rounds": 8,
-        "step": 0.5,
-        "box": 1.0,
-        "radius": 2.0,
-        "noise": "gaussian",
-        "ridge": 0.1,
-    },
-    "evaluation": {"on": "none"},
-    "baselines": False,
-}
-OWNERS = {f"party {k}": {"records": 1000, "epsilon": [0.2, 30.0], "cost": cost} for k, cost in ((1, 0.1), (2, 0.3), (3, 1.0))}
-
-
-def written(folder, pilot=None, base=BASE, value=3000.0, **changes):
-    (folder / "base.toml").write_text(to_toml(base))
-    path = folder / "owners.toml"
-    numbers = {"residual": 0.02, "curvature": [0.3, 0.5, 0.9], "best": [0.2, 0.1, -0.1]}
-    given = {"title": "Visits", "study": "base.toml", "pilot": pilot or numbers, "owners": OWNERS}
-    path.write_text(to_toml(given | ({"value": {"per_fitness": value}} if value else {}) | changes))
-    return path
-
-
-def shared(folder):
-    return BASE | {"budget": {"epsilon": 40.0, "delta": 1e-6, "unit": "record", "ledger": "owners.sqlite"}}
-
-
-def grid(report, title):
-    return next(one for one in report.tables if one.title == title)
 
 
 @pytest.mark.slow
@@ -92,6 +62,38 @@ def test_a_study_says_on_top_what_it_was_made_from_and_keeps_the_rest(tmp_path):
     assert found["program"]["neighbours"] == "add-remove"
 
 
+@pytest.mark.parametrize(
+    ("budget", "error"),
+    [
+        ({"epsilon": 4.4}, r"costs epsilon 4\.49\d+ per record, and the study's \[budget\] is epsilon 4.4"),
+        ({"epsilon": 4.5, "delta": 1e-9}, r"costs epsilon 5\.69\d+ "),
+        ({"epsilon": 4.5, "unit": "party"}, "bounded per record"),
+    ],
+)
+def test_a_study_whose_own_budget_is_below_the_plan_is_not_written(tmp_path, budget, error):
+    owners = free(OWNERS) | {"party 2": {"records": 1000, "epsilon": 4.5}}
+    owners |= {name: owners[name] | {"epsilon": 1.0} for name in ("party 1", "party 3")}
+    plan = plan_owners(written(tmp_path, value=None, owners=owners))
+    base, path = {"epsilon": 4.5, "delta": 1e-6, "unit": "record"}, tmp_path / "base.toml"
+    path.write_text(to_toml(BASE | {"budget": base | budget}))
+    with pytest.raises(StudyInvalid, match=error):
+        study_text(plan, path, tmp_path)
+    path.write_text(to_toml(BASE | {"budget": base}))
+    assert read_toml(study_text(plan, path, tmp_path))["budget"]["epsilon"] == 4.5
+
+
+def test_the_digest_is_of_the_study_and_of_what_is_known_too(tmp_path):
+    numbers = {"residual": 0.02, "curvature": [0.3, 0.5, 0.9], "best": [0.2, 0.1, -0.1]}
+    digests = {
+        plan_owners(written(tmp_path, base=BASE | {"program": BASE["program"] | {"step": s}})).digest for s in (0.5, 0.6)
+    }
+    file, asked = load_owners(tmp_path / "owners.toml"), asked_of(load_owners(tmp_path / "owners.toml"))
+    more = PilotSection.model_validate(numbers | {"residual": 0.03})
+    known = [known_of(file.model_copy(update={"pilot": pilot}), asked) for pilot in (file.pilot, more)]
+    digests |= {plan_file(file, asked, one).digest for one in known}
+    assert len(digests) == 3
+
+
 def test_the_sections_are_those_of_the_study(tmp_path):
     plan = plan_owners(written(tmp_path))
     found, whole = read_toml(snippet(plan)), sections(plan)
@@ -114,10 +116,26 @@ def test_public_rows_of_a_study_say_what_is_known(tmp_path):
     plan = plan_owners(written(tmp_path, {"data": "server"}, base))
     assert plan.known.source == "600 public records of hie"
     assert plan.known.begin > 0
-    few = plan_owners(written(tmp_path, {"data": "hie", "records": 500}, base))
+    few = plan_owners(written(tmp_path, {"data": "server", "records": 500}, base))
     assert few.known.source == "500 public records of hie"
     with pytest.raises(StudyInvalid, match="holds none out"):
         plan_owners(written(tmp_path, {"data": "server"}))
+
+
+def test_records_of_the_owners_are_no_public_ones(tmp_path):
+    with pytest.raises(StudyInvalid, match="study's own records"):
+        plan_owners(written(tmp_path, {"data": "hie", "records": 500}))
+    text = "a,t\n" + "0.5,0.1\n-0.2,0.3\n" * 6
+    for name in ("own.csv", "copy.csv"):
+        (tmp_path / name).write_text(text)
+    (tmp_path / "others.csv").write_text(text + "0.1,0.1\n")
+    ranges = {"a": [-1, 1], "t": [-1, 1]}
+    base = BASE | {"data": {"path": "own.csv", "target": "t", "features": ["a"], "ranges": ranges}}
+    for name in ("own.csv", "copy.csv"):
+        with pytest.raises(StudyInvalid, match="study's own records"):
+            plan_owners(written(tmp_path, {"data": name}, base, value=None, owners=free(OWNERS)))
+    plan = plan_owners(written(tmp_path, {"data": "others.csv"}, base, value=None, owners=free(OWNERS)))
+    assert plan.known.source.startswith("13 public records")
 
 
 def test_epsilons_for_replaced_records_are_halved_for_the_ledger(tmp_path):
@@ -126,81 +144,6 @@ def test_epsilons_for_replaced_records_are_halved_for_the_ledger(tmp_path):
     assert plan.noise.neighbours == "replace-one"
     budgets = sections(plan)["party_budgets"]
     assert {name: 2 * one["epsilon"] for name, one in budgets.items()} == plan.epsilons
-
-
-@pytest.mark.slow
-def test_budgets_of_laplace_noise_have_the_delta_of_the_private_question_before_it(tmp_path):
-    """At a smaller one Gaussian noise of the question costs more than what was agreed for it."""
-    base = shared(tmp_path)
-    path = written(tmp_path, {"epsilon": 0.5, "delta": 1e-7}, base | {"program": base["program"] | {"noise": "laplace"}})
-    plan = plan_owners(path)
-    write_study(plan, tmp_path / "base.toml", tmp_path / "study.toml")
-    report = run_study(load(tmp_path / "study.toml"), tmp_path / "run").report
-    rows = grid(report, "Budgets of parties").rows
-    assert {delta for *_, delta in rows} == {1e-7}
-    for name, limit, spent, *_ in rows:
-        assert plan.budgets[name] * (1 - 1e-3) < spent <= limit == plan.budgets[name]
-
-
-@pytest.mark.slow
-def test_a_private_question_is_asked_once_and_charged_to_the_shared_ledger(tmp_path):
-    base = shared(tmp_path)
-    path = written(tmp_path, {"epsilon": 0.5}, base)
-    plan = plan_owners(path)
-    entries = read_chain(tmp_path / "owners.sqlite").entries
-    assert len(entries) == 1
-    again = plan_owners(path)
-    assert len(read_chain(tmp_path / "owners.sqlite").entries) == 1, "a plan that is made again asks nobody"
-    assert again.epsilons == plan.epsilons
-    assert released(tmp_path / "owners-pilot").gram.shape == (3, 3)
-    for name, epsilon in plan.epsilons.items():
-        assert math.isclose(plan.budgets[name], epsilon + 0.5, abs_tol=1e-12)
-    assert [rule["name"] for rule in read_toml(guard_text(plan, "party 1"))["guard"]["programs"]] == [
-        "pilot_moments",
-        "gradient_queries",
-    ]
-    write_study(plan, tmp_path / "base.toml", tmp_path / "study.toml")
-    report = run_study(load(tmp_path / "study.toml"), tmp_path / "run").report
-    for name, limit, spent, *_ in grid(report, "Budgets of parties").rows:
-        assert plan.epsilons[name] * 0.99 < spent <= limit == plan.budgets[name]
-    assert len(read_chain(tmp_path / "owners.sqlite").entries) == 9
-    with pytest.raises(StudyInvalid, match=r"asked another question: epsilon \(0.5, now 0.4\)"):
-        plan_owners(written(tmp_path, {"epsilon": 0.4}, base))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-def test_a_laplace_plan_asks_a_question_without_delta_and_the_ledger_adds_both_up(tmp_path, neighbours):
-    base = shared(tmp_path) | {"program": BASE["program"] | {"noise": "laplace", "neighbours": neighbours}}
-    plan = plan_owners(written(tmp_path, {"epsilon": 0.5}, base, value=None, owners=free(OWNERS)))
-    times = 2 if neighbours == "replace-one" else 1
-    assert plan.spent == 0.5 * times
-    assert {name: one["epsilon"] * times for name, one in sections(plan)["party_budgets"].items()} == dict.fromkeys(
-        OWNERS, 30.0
-    )
-    (entry,) = read_chain(tmp_path / "owners.sqlite").entries
-    assert entry.event.kind == "laplace"
-    write_study(plan, tmp_path / "base.toml", tmp_path / "study.toml")
-    report = run_study(load(tmp_path / "study.toml"), tmp_path / "run").report
-    for _, limit, spent, *_ in grid(report, "Budgets of parties").rows:
-        assert limit == 30.0 / times
-        assert limit * 0.99 < spent <= limit
-
-
-def free(owners):
-    return {name: {key: value for key, value in one.items() if key != "cost"} for name, one in owners.items()}
-
-
-def test_a_question_that_no_ledger_counts_is_refused(tmp_path):
-    with pytest.raises(StudyInvalid, match="names none"):
-        plan_owners(written(tmp_path, {"epsilon": 0.5}))
-    assert not (tmp_path / "owners-pilot").exists()
-
-
-def test_a_question_beyond_the_shared_budget_is_refused(tmp_path):
-    base = BASE | {"budget": {"epsilon": 0.3, "delta": 1e-6, "unit": "record", "ledger": "owners.sqlite"}}
-    with pytest.raises(BudgetExhausted):
-        plan_owners(written(tmp_path, {"epsilon": 0.5}, base))
 
 
 def test_a_study_of_another_program_is_refused(tmp_path):

@@ -13,13 +13,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hedgerow.core.events import Charge
 from hedgerow.errors import CannotWrite, StudyInvalid
 from hedgerow.market.plans.owners_plan import OwnersPlan
+from hedgerow.privacy.accounting.calibration import charge_of
+from hedgerow.privacy.accounting.gaussian import gaussian_noise
 
 from .owners_file import OwnersFile
-from .pilot_question import QUESTION, question_study
+from .pilot_question import QUESTION, ledger_budget, question_study
+from .plan_places import refuse_names
 from .planning import PROGRAM, asked_of
-from .study import bundled, parse
+from .study import BudgetSection, bundled, parse
 from .toml import read_toml, to_toml, toml_line
 
 
@@ -38,19 +42,11 @@ def sections(plan: OwnersPlan) -> dict[str, Any]:
 
 
 def budget_of(plan: OwnersPlan, owner: str) -> dict[str, Any]:
-    """What an owner may lose by everything, as the ledger counts it: for a record that is there or not.
-
-    Epsilons for a record that becomes another are halved: the same noise moves half as far.
-    """
-    epsilon = plan.budgets[owner] / (2 if plan.noise.neighbours == "replace-one" else 1)
-    if plan.noise.law == "gaussian":
-        return {"epsilon": epsilon, "delta": max(plan.noise.delta, plan.spent_delta)}
-    return {"epsilon": epsilon, "delta": plan.spent_delta or LEAST_DELTA, "accountant": "basic"}
+    """What an owner may lose by everything, as the ledger counts it: for a record that is there or not."""
+    return ledger_budget(plan.noise, plan.budgets[owner], plan.spent_delta)
 
 
 MEASURE = "relative fitness"
-LEAST_DELTA = 1e-9
-"""Of budgets where noise is Laplace's, which needs none, and nothing was spent at a larger one."""
 
 
 def source_of(plan: OwnersPlan) -> str:
@@ -85,18 +81,51 @@ def study_text(plan: OwnersPlan, base: str | Path, folder: str | Path, made_from
     Raises
     ------
     StudyInvalid (HR-101)
-        The study would not be lawful.
+        The study would not be lawful; or its [budget] does not allow the plan's questions.
     """
     path = bundled().get(str(base)) or Path(base)
     found = read_toml(path.read_bytes(), str(path))
-    for section, values in sections(plan).items():
+    planned = sections(plan)
+    owners = {one.name for one in plan.owners}
+    apart = [name for name in found.get("program", {}).get("left_out") or () if name not in owners]
+    if apart:
+        planned["program"]["left_out"] = [*apart, *planned["program"].get("left_out", ())]
+    for section, values in planned.items():
         found[section] = {**found.get(section, {}), **values} if section == "program" else values
-    parse({"name": path.stem} | found)
+    _refuse_small(parse({"name": path.stem} | found).budget, plan)
     _moved(found, path.parent, Path(folder))
     ours = {name: found.pop(name) for name in sections(plan)}
     top = f"# Made by `hedgerow plan {made_from or 'owners.toml'}`" + (f", digest {plan.digest}" if plan.digest else "") + "."
     warned = "# Epsilons, weights, budgets and forecast are the plan's: plan anew rather than edit them."
     return f"{top}\n{warned}\n\n{to_toml(found).lstrip()}\n\n{_in_lines(ours)}\n"
+
+
+def _refuse_small(section: BudgetSection | None, plan: OwnersPlan) -> None:
+    """Refuse a base whose own budget would refuse a question of the plan, after others were asked."""
+    if section is None:
+        return
+    if section.unit != "record":
+        raise StudyInvalid(
+            f"the study's [budget] is per {section.unit}, and a plan's questions are bounded per record.",
+            remedy='Set unit = "record" in it.',
+        )
+    budget, charges = section.budget(), charges_of(plan)
+    if not budget.admits(charges):
+        raise StudyInvalid(
+            f"the plan costs epsilon {budget.spent(charges):.6g} per record, and the study's [budget] is {budget}.",
+            remedy="Raise budget.epsilon in the study, or plan with owners' epsilons up to it.",
+        )
+
+
+def charges_of(plan: OwnersPlan) -> list[Charge]:
+    """What the ledger of a run will hold of a plan, for a record that is there or not: at the owner that adds least noise."""
+    event = plan.answers().event()
+    found = [charge_of(event.noise_multiplier, law=plan.noise.law)] * plan.noise.horizon
+    if plan.spent:
+        half = 2 if plan.noise.neighbours == "replace-one" else 1
+        z = gaussian_noise(plan.spent, plan.spent_delta) if plan.spent_delta else 1 / plan.spent
+        found.append(charge_of(half * z, law="gaussian" if plan.spent_delta else "laplace"))
+    return found
 
 
 def guard_text(plan: OwnersPlan, owner: str) -> str:
@@ -134,17 +163,17 @@ def write_question(file: OwnersFile, path: str | Path, data_dir: str | Path | No
     if file.pilot.epsilon is None:
         raise StudyInvalid("the file has no pilot.epsilon, so its plan asks nothing.", remedy="[pilot] epsilon = 0.1")
     question = question_study(file, asked_of(file, data_dir)).model_dump(mode="json", exclude_defaults=True)
-    _write(Path(path), f"# The question behind the plan of owners {file.digest}.\n\n{to_toml(question).lstrip()}\n")
+    _write(
+        Path(path),
+        f"# The question behind a plan, by the file of owners of digest {file.digest}.\n\n{to_toml(question).lstrip()}\n",
+    )
 
 
 def write_guards(plan: OwnersPlan, folder: str | Path) -> list[Path]:
     """Write a guard for each owner that takes part: OWNER.toml in a folder."""
+    refuse_names(list(plan.epsilons))
     paths = []
     for owner in plan.epsilons:
-        if not owner.replace(" ", "").replace("-", "").replace("_", "").isalnum():
-            raise CannotWrite(
-                f"the owner {owner!r} is no name of a file.", remedy="Use letters, digits, spaces, - and _.", asked=False
-            )
         paths.append(Path(folder) / f"{owner}.toml")
         _write(paths[-1], guard_text(plan, owner))
     return paths

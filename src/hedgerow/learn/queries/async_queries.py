@@ -63,12 +63,12 @@ from hedgerow.errors import (
 )
 
 from . import results
-from .answers import Answers
+from .answers import IN_TURN, Answers, answered, refuse_beyond
 from .inputs import Inputs, inputs
 from .keys import INPUTS, OWNERS, loss_of_keys, planned_answers, spec_of_keys, steps_of_keys
 from .lengths import bound_of, longest_of
 from .losses import QueryLoss
-from .program import IN_TURN, QueryState, answered, check_answers, check_count, divisor, gradient, refuse_beyond
+from .program import QueryState, check_answers, check_count, divisor, gradient
 from .steps import Steps
 
 log = logging.getLogger("hedgerow.learn")
@@ -215,7 +215,7 @@ def async_queries(
         answers.fit(spec.size)
         norm = 1 if answers.law == "laplace" else 2
         check_answers(answers, rounds, longest_of(federation.schema, loss, spec, steps.box, norm))
-        before = answered(federation, answers) - state.round
+        before = answered(federation.ledger.entries, answers) - state.round
         question, bound = partial(gradient_in_turn, loss=loss, box=steps.box, plan=AnswersInTurn(answers, every)), None
     for round in range(state.round + 1, rounds + 1):
         if answers is not None:

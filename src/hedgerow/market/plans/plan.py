@@ -11,7 +11,7 @@ Then, with these rounded numbers and no others
     weight    n / (s n + A a(epsilon)), the largest being 1, to four digits                     (`best_weights`)
     payment   price n^2 / (s n + A a(epsilon)); and, where a private question was asked before, its cost, to everybody
     forecast  bias + sum_l w_l^2 (s n_l + A a_l) / (sum_l w_l n_l)^2, over f(theta*)            (`excess`)
-    interval  5 % and 95 % of the law of one run's sum of squares                               (`interval`)
+    interval  5 % and 95 % of the law of one run's sum of squares, wider by the doubt           (`KnownLoss.run_ends`)
 
 So what is printed is what is used, charged and paid.
 
@@ -82,7 +82,7 @@ def plan(
     spent, spent_delta : float
         Epsilon that each owner spent before, on the private question, at that delta; budgets cover it.
     title, digest : str
-        A heading, and what identifies the file of the offers.
+        A heading, and what identifies all that the plan is made from.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def plan(
         The private question costs as much as an owner offers.
     """
     names = tuple(offers)
-    _check(offers, value, spent)
+    refuse_offers(offers, value, spent)
     n = np.array([offers[name].records for name in names], float)
     low, high = _ranges(offers, spent)
     s, amplification = known.sampling, known.amplification
@@ -100,6 +100,12 @@ def plan(
     if value is None:
         epsilons = np.array([_rounded_down(h, l, h) for l, h in zip(low, high, strict=True)])
     else:
+        if not amplification:
+            raise SettingsInvalid(
+                f"noise has no part in the result of {noise.horizon} question(s), so that no epsilon is worth a price: the "
+                "rule's average is still where it started, or the loss has no curvature.",
+                remedy="Ask more questions (rounds), or look at the curvature that [pilot] gives.",
+            )
         costs = np.array([float(offers[name].cost or 0.0) for name in names]) * math.exp(spent)
         nothing = math.inf if known.begin is None else known.begin / known.least
         learner = LearnerTerms(noise, s, amplification, known.bias, known.least, value, nothing)
@@ -110,15 +116,15 @@ def plan(
                 f"no price is worth paying: coefficients of zero, of relative fitness {nothing:.3g}, cost nothing.",
                 remedy="Look at costs, epsilons and records of the owners, or at the value of a unit of relative fitness.",
             )
-        price = _rounded(best.price, PRICE_DIGITS, ROUND_UP)
+        price = rounded(best.price, PRICE_DIGITS, ROUND_UP)
         epsilons = _answers(supply, price)
     taken = epsilons > 0
     if not taken.any():
         raise SettingsInvalid("no owner takes part at any price.", remedy="Look at costs and records: the value is too small.")
     a = noise.variance(np.where(taken, epsilons, high))
     weights = np.zeros(len(n))
-    weights[taken] = [_rounded(w, DIGITS, ROUND_DOWN) for w in best_weights(n[taken], a[taken], s, amplification)]
-    owners = _owners(offers, known, noise, epsilons, weights, a, price, supply, spent)
+    weights[taken] = [rounded(w, DIGITS, ROUND_DOWN) for w in best_weights(n[taken], a[taken], s, amplification)]
+    owners = _owners(offers, known, noise, epsilons, weights, a, price, supply, spent, spent_delta)
     members = n[taken], a[taken], weights[taken]
     first = best_prefix(n, a, s, amplification, known.bias)
     return OwnersPlan(
@@ -158,7 +164,7 @@ def fitness_of(known: KnownLoss, records: Array, variances: Array, weights: Arra
     f = known.least
     saturated = known.begin is not None and total > known.begin
     parts = (known.amplification * variance / f, known.bias / f, known.sampling * share / f)
-    return PlannedFitness(total / f, ends[0] / f, ends[1] / f, *parts, saturated)
+    return PlannedFitness(total / f, ends[0] / f, ends[1] / f, *parts, saturated, known.doubt(variance, share))
 
 
 @dataclass(frozen=True)
@@ -192,21 +198,33 @@ def scaled(found: OwnersPlan, factors: Sequence[float] = ()) -> tuple[ScaledFore
     return tuple(forecasts)
 
 
-def advantage(noise: SumNoise, epsilons: Array) -> Array:
-    """By how much guesses whether a record took part beat a coin's, at most: 2 P(right) - 1; same shape as epsilons.
+def advantage(noise: SumNoise, epsilons: Array, spent: float = 0.0, spent_delta: float = 0.0) -> Array:
+    """Power less false alarms of the best attack on whether a record took part: 2 P(right) - 1; same shape as epsilons.
 
     Of Gaussian noise exactly, from the curve of all questions together; of Laplace noise tanh(epsilon / 2), which plain
     addition of epsilons allows. Where neighbours differ by replacing, a record that is there or not moves sums half as far.
+
+    Parameters
+    ----------
+    epsilons : array
+        Of the plan's questions; 0 of owners that are not asked.
+    spent, spent_delta : float
+        Of the question before, which all owners answered: its noise is Laplace's where that delta is 0.
     """
-    e = np.asarray(epsilons, float)
-    half = 2 if noise.neighbours == "replace-one" else 1
-    if noise.law == "laplace":
-        return np.tanh(e / half / 2)
-    found: Array = 2 * scipy.special.ndtr(separation(np.maximum(e, 1e-12), noise.delta) / half / 2) - 1
-    return np.where(e > 0, found, 0.0)
+    e, half = np.asarray(epsilons, float), 2 if noise.neighbours == "replace-one" else 1
+    pure = (e if noise.law == "laplace" else 0 * e) + (0.0 if spent_delta else spent)
+    mu = np.zeros(e.shape)
+    if noise.law == "gaussian":
+        mu = np.where(e > 0, separation(np.maximum(e, 1e-12), noise.delta), 0.0)
+    if spent and spent_delta:
+        mu = np.hypot(mu, separation(np.array([spent]), spent_delta))
+    kept = (1 - np.tanh(pure / half / 2)) * (2 - 2 * scipy.special.ndtr(mu / half / 2))  # chances of two overlaps multiply
+    found: Array = 1 - kept
+    return found
 
 
-def _check(offers: Mapping[str, OwnerOffer], value: float | None, spent: float) -> None:
+def refuse_offers(offers: Mapping[str, OwnerOffer], value: float | None, spent: float) -> None:
+    """Refuse offers of which no plan could be made, whatever is known of the loss; errors as `plan`."""
     if not offers:
         raise SettingsInvalid("a plan of no owner.", remedy="Give at least one offer.")
     free = [name for name, offer in offers.items() if offer.cost is None]
@@ -260,14 +278,18 @@ def _owners(
     price: float | None,
     supply: Supply | None,
     spent: float,
+    spent_delta: float,
 ) -> tuple[PlannedOwner, ...]:
     """Each owner's line."""
     n = np.array([offer.records for offer in offers.values()], float)
     q = np.where(epsilons > 0, precisions(n, a, known.sampling, known.amplification), 0.0)
-    rest = q.sum() - q
-    with np.errstate(divide="ignore"):
-        without = np.where(q > 0, q / (rest * q.sum()), 0.0) / known.least
-    told = advantage(noise, epsilons)
+    rest = np.append(0.0, np.cumsum(q)[:-1]) + np.append(np.cumsum(q[::-1])[-2::-1], 0.0)  # a difference would cancel
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lost = np.where(q > 0, q / (rest * q.sum()), 0.0)
+    if known.begin is not None:  # zeros cost nobody anything
+        lost = np.minimum(lost, max(known.begin - known.bias - 1 / q.sum(), 0.0))
+    without = lost / known.least
+    told = advantage(noise, epsilons, spent, spent_delta)
     gains = np.zeros(len(n)) if supply is None or price is None else supply.deviation_gains(price, epsilons)
     found = []
     for k, (name, offer) in enumerate(offers.items()):
@@ -295,14 +317,15 @@ def _owners(
 
 
 def _rounded_down(value: float, low: float, high: float, digits: int = DIGITS) -> float:
-    """A value in a range with so few digits, never above it; an end of the range is an offer, and stays as it is."""
+    """A value in a range with so few digits, never above it; below the least that is offered it stays as it is."""
     if low == high or value == low:
         return float(value)
-    found = _rounded(value, digits, ROUND_DOWN)
+    found = rounded(value, digits, ROUND_DOWN)
     return float(value) if found < low else found
 
 
-def _rounded(value: float, digits: int, how: str) -> float:
+def rounded(value: float, digits: int, how: str) -> float:
+    """A value with so many significant digits, up or down as `decimal` has it."""
     exact = Decimal(repr(float(value)))
     return float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - digits + 1), how)) if value else 0.0
 
