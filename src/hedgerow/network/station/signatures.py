@@ -163,7 +163,6 @@ def signature_of(outbox: Outbox, aggregation: str, *, rows: bool) -> QuestionSig
     sampling = question.cohort.sampling
     arguments = question.local.args if isinstance(question.local, partial) else ()
     noisy = release.mechanism is not None
-    drawn = f"{sampling.kind} {sampling.rate:g} {sampling.size}"
     exact = release.plan is not None or (scaled_by_records(release) and not comes_apart(question))
     about = (_outline(part, exact) for part in (question.settings, question.view, question.init))
     return QuestionSignature(
@@ -173,7 +172,9 @@ def signature_of(outbox: Outbox, aggregation: str, *, rows: bool) -> QuestionSig
         str(release.mechanism or "none") if release.plan is None else "at the party",
         str(release.compression or "none"),
         str(release.unit or "") if noisy or release.plan is not None else "",
-        "part" if sampling.kind in ("part", "dealt") and release.at_parties else drawn,
+        "part"
+        if sampling.kind in ("part", "dealt") and release.at_parties
+        else f"{sampling.kind} {sampling.rate:g} {sampling.size}",
         norms_of(release.bounds if noisy else release.clip),
         rows and outbox.keep_rows,
         digest("outline", repr((arguments, *about)).encode()).hex()[:32],
