@@ -24,7 +24,8 @@ def answers(weights=None, owners=tuple(records)):
 
 
 n, a = list(records.values()), list(variances(answers()).values())
-best = best_weights(n, a, estimate.sampling, propagate(estimate, steps, T).amplification)
+moved = propagate(estimate, steps, T)
+best = best_weights(n, a, moved.sampling, moved.amplification)
 weights = {name: round(float(w), 3) for name, w in zip(records, best, strict=True)}
 print("everybody alike:", forecast(estimate, steps, T, answers(), n).sentence)
 print("harbour alone:  ", forecast(estimate, steps, T, answers(owners=["harbour"]), n[:1]).sentence)

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hedgerow.cli.main import app
-from hedgerow.errors import StudyInvalid
+from hedgerow.errors import CannotWrite, StudyInvalid
 from hedgerow.study.toml import read_toml, to_toml
 
 OWNERS = {
@@ -52,6 +52,7 @@ def test_text_tells_whom_at_which_epsilon_at_what_price_and_what_is_not_seen(own
     assert "2 of 3 owners, 100 questions, gaussian noise at the owners, delta 1e-06, add-remove" in flat
     assert "Left out: chapel (from a price of" in flat
     for words in (
+        "0.20 is 60 right guesses of 100",
         "in 90 of 100 runs between",
         "equal weights",
         "The learner pays",
@@ -104,6 +105,31 @@ def test_a_study_is_written_from_a_study_alone(owners, tmp_path):
     with pytest.raises(StudyInvalid, match="needs a study"):
         told(owners, "--write-study", tmp_path / "study.toml", "--out", tmp_path / "plan.html")
     assert not (tmp_path / "plan.html").exists()
+
+
+def test_no_file_that_is_read_is_written_and_no_guard_without_a_name(owners, tmp_path):
+    before = owners.read_bytes()
+    with pytest.raises(CannotWrite, match=r"--out .* is the file of owners"):
+        told(owners, "--out", tmp_path / "other" / ".." / owners.name)
+    with pytest.raises(CannotWrite, match=r"--write-question .* is what --out writes, too"):
+        told(owners, "--out", tmp_path / "x", "--write-question", tmp_path / "x")
+    assert owners.read_bytes() == before
+    base = {"data": {"path": "rows.csv", "target": "y"}, "program": {"name": "gradient_queries", "n_records": 5}}
+    (tmp_path / "base.toml").write_text(to_toml(base))
+    (tmp_path / "owners.csv").write_text("owner,records,epsilon_low,epsilon_high\nSt. Anna,50,1,2\n")
+    file = {"study": "base.toml", "pilot": {"data": "public.csv"}, "owners": "owners.csv"}
+    owners.write_text(to_toml(file))
+    for name in ("base.toml", "rows.csv", "owners.csv"):
+        with pytest.raises(CannotWrite, match=r"is (the|a file)"):
+            told(owners, "--write-study", tmp_path / name)
+    (tmp_path / "owners.csv").write_text("owner,records,epsilon_low,epsilon_high\nSt/Anna,50,1,2\n")
+    with pytest.raises(CannotWrite, match="no name of a file"):
+        told(owners, "--out", tmp_path / "plan.html", "--write-guards", tmp_path / "guards")
+    assert not (tmp_path / "plan.html").exists()
+
+
+def test_an_option_in_brackets_is_told(owners):
+    assert "pilot.epsilon" in CliRunner().invoke(app, ["plan", "--help"]).stdout
 
 
 def test_the_study_of_the_private_question_is_written_to_be_submitted(tmp_path):

@@ -117,6 +117,27 @@ def test_a_comparison_is_no_single_run(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("ledgers", "shared"),
+    [((None, None), False), (("one", None), False), (("one", "other"), False), (("one", "one"), True)],
+)
+def test_runs_that_spend_budgets_of_parties_share_a_ledger(ledgers, shared):
+    """With a ledger each, every run would spend them anew."""
+    budgets = {"party 1": {"epsilon": 4.0, "delta": 1e-6}}
+    sets = [{"budget": {"epsilon": 9.0, "delta": 1e-6, "unit": "record", "ledger": one}} if one else {} for one in ledgers]
+    rows = [{"name": f"row {i}", "set": changes} for i, changes in enumerate(sets)]
+    made = compared(rows=rows, columns=[{"name": "FedAvg"}], published={}, source="")
+    made = load_of(made, party_budgets=budgets)
+    if shared:
+        assert len(cells(made)) == 2
+    else:
+        with pytest.raises(StudyInvalid, match="all 2 runs, which have no ledger in common") as caught:
+            cells(made)
+        assert "ledger = " in caught.value.remedy
+    alone = compared(rows=rows[:1], columns=[{"name": "FedAvg"}], published={}, source="")
+    assert len(cells(load_of(alone, party_budgets=budgets))) == 1, "one run alone needs none"
+
+
 def test_a_sweep_has_a_row_for_each_combination():
     made = sweep(study(), ["program.learning_rate=0.1,0.3", "program.solver=sgd,adam"])
     assert [row.name for row in made.comparison.rows] == [

@@ -19,12 +19,21 @@ def test_tables_that_begin_alike_have_files_of_their_own():
 
 
 def test_where_measures_of_runs_are_not_alike_none_is_the_best():
-    section = SimpleNamespace(alike=False)
+    section = SimpleNamespace(alike=False, span=False)
     assert headline(SimpleNamespace(runs=(), winner=None, section=section)) == ()
     one = SimpleNamespace(difference=None, value=0.9, cell=SimpleNamespace(name="a"))
     found = SimpleNamespace(runs=(one,), finished=[one, one], winner=one, measure="x", section=section)
     assert headline(found) == ()
     assert matrix(found) is None
+
+
+@pytest.mark.parametrize(("values", "said"), [((2.0, 1.0, 3.0), "1 to 3"), ((2.0, 2.0), "2"), ((0.25,), "0.25")])
+def test_a_page_may_begin_with_the_least_and_the_most_of_its_runs(values, said):
+    runs = [SimpleNamespace(difference=None, value=value) for value in values]
+    section = SimpleNamespace(alike=False, span=True)
+    found = SimpleNamespace(runs=runs, finished=runs, winner=runs[0], measure="equilibria found", section=section)
+    assert headline(found) == (("equilibria found", said),)
+    assert headline(SimpleNamespace(runs=(), finished=[], winner=None, section=section)) == ()
 
 
 def test_a_table_that_several_runs_have_alike_is_shown_once():

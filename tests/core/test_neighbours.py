@@ -60,7 +60,7 @@ def test_neighbours_are_as_near_on_every_engine(engine, unit, way):
 
 
 @pytest.mark.parametrize("unit", ["record", "party"])
-@pytest.mark.parametrize("way", ["all", "poisson", "fixed", "given", "part"])
+@pytest.mark.parametrize("way", ["all", "poisson", "fixed", "given", "part", "dealt"])
 def test_rows_with_their_own_noise_are_as_near_as_was_paid(unit, way):
     found = list(moved(InProcess(threads=1), unit, way, "party", "gaussian", verb="gather"))
     assert 0.3 < max(length for _, length in found) <= ROUNDED

@@ -7,6 +7,7 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.core import Federation, Parties
+from hedgerow.core.cohort import groups_of
 from hedgerow.core.randomness import Streams
 from hedgerow.engines import InProcess
 from hedgerow.errors import BudgetExhausted, BudgetInvalid
@@ -70,6 +71,42 @@ def test_one_party_more_changes_one_group_by_one_row_and_no_other(seed: int) -> 
             moved.append(float(np.linalg.norm(one - two)))
     assert max(moved) <= 1 + 1e-3
     assert sum(length > 0 for length in moved) <= 1
+
+
+@pytest.mark.parametrize(("n", "groups"), [(12, 4), (11, 3), (5, 5), (7, 1)])
+def test_balanced_groups_differ_by_one_party_at_most_and_are_everybody(n: int, groups: int) -> None:
+    for seed in range(5):
+        dealt = [group.members for group in federation(seed=seed, n_parties=n).split(groups, balanced=True)]
+        assert sorted(map(len, dealt)) == sorted(n // groups + (k < n % groups) for k in range(groups))
+        assert sorted(name for names in dealt for name in names) == sorted(federation(n_parties=n).names)
+
+
+def test_each_balanced_group_is_alike_likely_for_each_party_whichever_has_one_more() -> None:
+    """5 parties in 3 groups of 2, 2 and 1, 3 000 times: a share's standard error is 0.009, and of pairs 1 in 5 is together."""
+    names, keys = [f"party {i}" for i in range(5)], [k.to_bytes(4, "little") for k in range(3000)]
+    own = np.array([groups_of(names, 3, key, balanced=True) for key in keys])
+    shares = [(own == k).mean(0) for k in range(3)]
+    assert np.abs(np.array(shares) - 1 / 3).max() < 0.04
+    together = [(own[:, i] == own[:, j]).mean() for i in range(5) for j in range(i)]
+    assert together == pytest.approx([0.2] * 10, abs=0.03)
+
+
+def test_balanced_groups_cost_a_record_what_one_question_costs_and_a_party_what_a_schedule_costs() -> None:
+    """Who is in a group follows from all names, so neighbours differ in what a party contributes: twice as far."""
+    records = federation(n_parties=12).protect(mechanism=hr.Gaussian(1.0))
+    for group in records.split(4, balanced=True):
+        group.sum(totals, bound=hr.l2(1.0, unit="record"))
+    per_record = hr.Budget(9.0, 1e-5, unit="record")
+    assert per_record.spent(records.ledger.charges("record")) == pytest.approx(ONE, rel=1e-9)
+    dealt, turns = private(), private()
+    for group, turn in zip(dealt.split(4, balanced=True), (turns.sample(every=4) for _ in range(4)), strict=True):
+        group.sum(totals)
+        turn.sum(totals)
+    costs = [BUDGET.spent(fed.ledger.charges("party")) for fed in (dealt, turns)]
+    assert costs[0] == pytest.approx(costs[1], rel=1e-9)
+    assert costs[0] > 2 * ONE
+    dealt.split(4, balanced=True)[0].sum(totals)
+    assert BUDGET.spent(dealt.ledger.charges("party")) > costs[0]
 
 
 def test_another_seed_makes_other_groups_and_a_second_partition_is_another_one() -> None:

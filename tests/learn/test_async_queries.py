@@ -6,9 +6,10 @@ from test_queries import BOXED, federation, planned, table
 from test_query_weights import EACH, EPSILONS, LOSS, OWNERS, WEIGHTS
 
 import hedgerow as hr
+from hedgerow.core.engine import Inbox
 from hedgerow.core.party import Party
 from hedgerow.crypto import SecAgg
-from hedgerow.errors import BudgetExhausted, HedgerowError, NobodyAnswered, SettingsInvalid
+from hedgerow.errors import BudgetExhausted, HedgerowError, NobodyAnswered, PartyDeclined, RoundRefused, SettingsInvalid
 from hedgerow.learn.queries import AnswersInTurn, Steps, async_queries, gradient, gradient_queries, inputs
 from hedgerow.learn.queries import answers as module
 from hedgerow.privacy import Guard
@@ -42,7 +43,7 @@ def test_the_program_is_the_loop_by_hand(monkeypatch, away):
     theta, average, k, n = np.zeros(3), np.zeros(3), 0, 20 * sum(WEIGHTS.values())
     states = list(run(fed, answers))
     for state in states:
-        for group in dealt.split(EVERY):
+        for group in dealt.split(EVERY, balanced=True):
             k, total = k + 1, np.zeros(3)
             for name in set(group.members) - set(away):
                 total += WEIGHTS[name] * gradient(theta, held[name], None, loss=LOSS, box=2.0, bounds=answers.bound)
@@ -74,28 +75,129 @@ def test_a_run_is_continued_where_it_stopped():
     np.testing.assert_array_equal(continued[-1].average, whole[-1].average)
 
 
-def test_behind_secure_aggregation_every_step_has_three_owners():
-    fed = hr.simulate(table(n=90), hr.data.iid(parties=9), seed=0).protect(aggregation=SecAgg(largest=1e5))
-    answers = planned(fed, 2.0, horizon=2)
-    hr.last(run(fed, answers, every=2, rounds=2, n_records=90))
-    assert [entry.parties >= 3 for entry in fed.ledger.entries] == [True] * 4
-    few = hr.simulate(table(n=90), hr.data.iid(parties=5), seed=0).protect(aggregation=SecAgg(largest=1e5))
-    with pytest.raises(SettingsInvalid, match=r"HR-511.*5 owners in 2 steps"):
-        hr.last(run(few, planned(few, 2.0, horizon=2), every=2, rounds=2, n_records=90))
+SHARES = {"aggregation": SecAgg(), "mechanism": hr.Gaussian(3.0, at="shares", least=5)}
+
+
+@pytest.mark.parametrize(
+    ("protection", "least", "n"),
+    [
+        ({"aggregation": SecAgg(largest=1e5)}, 3, 6),
+        ({"aggregation": SecAgg(largest=1e5, least=5)}, 5, 11),
+        (SHARES, 5, 10),
+    ],
+    ids=["secagg", "secagg of five", "noise in shares of five"],
+)
+def test_every_step_has_as_many_owners_as_its_total_needs(protection, least, n):
+    def asked(n):
+        fed = hr.simulate(table(n=10 * n), hr.data.iid(parties=n), seed=0).protect(**protection)
+        answers = None if "mechanism" in protection else planned(fed, 2.0, horizon=4)
+        return fed, run(fed, answers, every=2, rounds=4, n_records=10 * n)
+
+    fed, states = asked(n)
+    assert hr.last(states).round == 4
+    assert sorted({entry.parties for entry in fed.ledger.entries}) == list(range(least, n - n // 2 + 1))
+    few, states = asked(2 * least - 1)
+    with pytest.raises(SettingsInvalid, match=rf"HR-511.*{2 * least - 1} owners in 2 steps.*of {least} owners or more"):
+        hr.last(states)
     assert len(few.ledger) == 0
 
 
-def test_where_nobody_answers_in_a_whole_round_the_run_stops():
-    fed = hr.simulate(table(), hr.data.iid(parties=3), seed=0, engine=hr.InProcess(dropped=OWNERS))
+def test_behind_secure_aggregation_owners_that_are_away_cost_their_step_and_not_the_run(caplog):
+    """Six owners in two steps, of which one has too few left to add up in every round; the others' answers count."""
+    away = hr.InProcess(dropped=("party 1",))
+    fed = hr.simulate(table(n=60), hr.data.iid(parties=6), seed=0, engine=away).protect(aggregation=SecAgg(largest=1e5))
+    states = list(run(fed, planned(fed, 2.0, horizon=4), every=2, rounds=4, n_records=60))
+    assert [state.round for state in states] == [1, 2, 3, 4]
+    assert len(fed.ledger) == 8  # the step that was lost is charged
+    assert [record.getMessage().partition(" ended")[2][:15] for record in caplog.records] == [" without a total"[:15]] * 4
+    away = hr.InProcess(dropped=("party 1", "party 2", "party 3", "party 4"))
+    fed = hr.simulate(table(n=60), hr.data.iid(parties=6), seed=0, engine=away).protect(aggregation=SecAgg(largest=1e5))
+    with pytest.raises(RoundRefused, match="HR-241"):
+        hr.last(run(fed, planned(fed, 2.0, horizon=4), every=2, rounds=4, n_records=60))
+
+
+class Outage(hr.InProcess):
+    """Nobody answers while it lasts."""
+
+    lasts = False
+
+    def exchange(self, outbox):
+        return Inbox(()) if self.lasts else super().exchange(outbox)
+
+
+def test_where_nobody_answers_in_a_whole_round_the_run_stops_and_goes_on_and_that_round_counts(monkeypatch):
+    """Answers may have left and been lost, so an outage costs a round of those agreed on, and never more than was agreed on."""
+    fed = hr.simulate(table(), hr.data.iid(parties=3), seed=0, engine=Outage())
+    answers = agreed(fed, neighbours="add-remove")
+    asked = run(fed, answers)
+    states = [next(asked), next(asked)]
+    monkeypatch.setattr(Outage, "lasts", True)
     with pytest.raises(NobodyAnswered, match="HR-220"):
-        hr.last(run(fed, agreed(fed)))
-    assert 1 <= len(fed.ledger) <= EVERY
+        next(asked)
+    monkeypatch.setattr(Outage, "lasts", False)
+    states += [state for _, state in zip(range(2), run(fed, answers, start=states[-1]), strict=False)]
+    assert [state.round for state in states] == [1, 2, 3, 4]
+    with pytest.raises(BudgetExhausted, match=r"HR-213.*5 questions were answered of the 5"):
+        hr.last(run(fed, answers, start=states[-1]))
+    assert len(fed.ledger) == ROUNDS * EVERY
+    assert spent(fed) == pytest.approx(max(EPSILONS.values()), rel=1e-9)
+    reserve = planned(fed, EPSILONS, horizon=ROUNDS + 1)
+    monkeypatch.setattr(Outage, "lasts", True)
+    with pytest.raises(NobodyAnswered):
+        hr.last(run(fed, reserve))
+    monkeypatch.setattr(Outage, "lasts", False)
+    assert hr.last(run(fed, reserve)).round == ROUNDS
+
+
+def test_a_refusal_after_rounds_that_were_broken_off_says_how_many_were_answered():
+    fed = federation()
+    answers = agreed(fed)
+    hr.last(run(fed, answers, rounds=2))
+    asked = run(fed, answers)
+    for _ in range(3):
+        next(asked)
+    with pytest.raises(BudgetExhausted, match=r"5 questions were answered of the 5"):
+        next(asked)
 
 
 # ---- what it costs --------------------------------------------------------------------------------------------------
 def guarded(budget):
-    guards = {name: Guard(hr.Budget(budget, 1e-6, unit="record")) for name in OWNERS}
+    most = budget if isinstance(budget, dict) else dict.fromkeys(OWNERS, budget)
+    guards = {name: Guard(hr.Budget(most[name], 1e-6, unit="record", accountant="basic")) for name in OWNERS}
     return hr.simulate(table(), hr.data.iid(parties=3), seed=0, engine=hr.InProcess(guards=guards)), guards
+
+
+def test_an_owner_whose_guard_declines_falls_silent_and_the_others_go_on():
+    """Three owners in three steps: it is alone in its step, and its step is lost; where nobody is left the run ends."""
+    fed, guards = guarded({name: 1e6 if name != "party 2" else EPSILONS[name] / 2 for name in OWNERS})
+    assert hr.last(run(fed, planned(fed, EPSILONS, horizon=6, neighbours="add-remove"), rounds=6)).round == 6
+    assert [len(guard.ledger.entries) for guard in guards.values()] == [6, 3, 6]
+    fed, guards = guarded({name: most / 2 for name, most in EPSILONS.items()})
+    states = []
+    with pytest.raises(BudgetExhausted, match="HR-213"):
+        states.extend(run(fed, planned(fed, EPSILONS, horizon=6, neighbours="add-remove"), rounds=6))
+    assert [len(guard.ledger.entries) for guard in guards.values()] == [3, 3, 3]
+
+
+def test_a_party_whose_code_fails_ends_the_run(monkeypatch):
+    """It is no owner that declines: the error is shown, and not lost with the step."""
+
+    def fails(self, owner, totals, entropy):
+        return totals if owner not in OWNERS else 1 / 0
+
+    monkeypatch.setattr(AnswersInTurn, "noisy", fails)
+    fed = federation()
+    with pytest.raises(PartyDeclined, match="HR-221"):
+        hr.last(run(fed, agreed(fed)))
+    assert len(fed.ledger) == 1
+
+
+def test_what_the_federation_s_own_budget_refuses_ends_the_run():
+    """The ledger's refusal is no owner's, and nobody was asked."""
+    fed = federation().within(hr.Budget(max(EPSILONS.values()) / 2, 1e-6, unit="record", accountant="basic"))
+    with pytest.raises(BudgetExhausted, match="HR-213"):
+        hr.last(run(fed, planned(fed, EPSILONS, horizon=6, neighbours="add-remove"), rounds=6))
+    assert len(fed.ledger) == 3 * EVERY
 
 
 def test_every_owner_answers_once_in_each_round_and_pays_for_that():
@@ -114,7 +216,7 @@ def test_the_ledger_charges_rounds_and_not_steps(monkeypatch):
         hr.last(run(fed, agreed(fed, neighbours="add-remove")))
         charged.append((spent(fed), len(fed.ledger)))
     most = max(EPSILONS.values())
-    assert ROUNDS < charged[0][1] <= ROUNDS * EVERY
+    assert charged[0][1] == ROUNDS * EVERY
     assert charged[0][0] == pytest.approx(most, rel=1e-9)
     assert charged[1][0] == pytest.approx(most * charged[1][1] / ROUNDS, rel=1e-9)
 
@@ -131,6 +233,14 @@ def test_what_was_agreed_on_is_answered_once_whichever_program_asks(first, secon
     with pytest.raises(BudgetExhausted, match=r"HR-213.*5 questions were answered of the 5"):
         hr.last(second(fed, **ASKED, rounds=1, answers=answers, **turns[second]))
     assert len(fed.ledger) == before
+
+
+def test_a_refusal_counts_rounds_that_were_broken_off_and_those_that_were_not():
+    fed = federation()
+    answers = agreed(fed)
+    hr.last(run(fed, answers, rounds=2))
+    with pytest.raises(BudgetExhausted, match="5 questions were answered of the 5"):
+        hr.last(run(fed, answers))
 
 
 def test_a_server_that_asks_more_often_is_declined_by_the_owners_guard():

@@ -67,12 +67,39 @@ def test_weighted_answers_are_the_same_bits_on_every_engine(engine):
     np.testing.assert_array_equal(run(engine).theta, run(hr.Loop()).theta)
 
 
-@pytest.mark.slow
-def test_weighted_answers_pass_secure_aggregation_bit_by_bit():
-    def run(fed):
-        return trained(fed, planned(fed, EPSILONS, weights=WEIGHTS), rounds=3).theta
+def finest(plan, size):
+    """The finest grid of all owners' weighted answers."""
+    return min(plan.fit(size, name).step * 2.0 ** np.floor(np.log2(plan.weight(name))) for name in OWNERS)
 
-    np.testing.assert_array_equal(run(federation().protect(aggregation=SecAgg(largest=1e5))), run(federation()))
+
+@pytest.mark.slow
+@pytest.mark.parametrize("least", [0.166, 1e-3])
+def test_weighted_answers_pass_secure_aggregation_bit_by_bit(least):
+    """As far as the range that is stated for exact totals."""
+    weights = WEIGHTS | {"party 3": least}
+
+    def run(fed):
+        return trained(fed, planned(fed, EPSILONS, weights=weights), rounds=3).theta
+
+    plan = planned(federation(), EPSILONS, weights=weights)
+    largest = 2**61 * finest(plan, 3) / 3
+    assert largest > 1e8
+    np.testing.assert_array_equal(run(federation().protect(aggregation=SecAgg(largest=largest))), run(federation()))
+
+
+def test_totals_of_weighted_answers_are_exact_in_any_order_within_the_range_that_is_stated():
+    """Answers of which the first one alone is as long as totals may be; beyond it the order decides late digits."""
+    plan = Answers.of(EPSILONS, 10, radius=3.0, weights={"party 1": 1.0, "party 2": 0.03, "party 3": 1e-3})
+    most = 2**53 * finest(plan, 50)
+    rng = np.random.default_rng(0)
+
+    def differ(length):
+        sums = dict(zip(OWNERS, rng.uniform(-1, 1, (3, 50)) * [[0.9 * length], [1e3], [1e3]], strict=True))
+        one, two, three = (plan.noisy(name, total, rng.bytes) for name, total in sums.items())
+        return bool((one + two + three != three + two + one).any())
+
+    assert not differ(most)
+    assert differ(most * 2**9)
 
 
 # ---- what it costs --------------------------------------------------------------------------------------------------

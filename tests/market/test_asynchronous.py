@@ -21,16 +21,22 @@ OWNERS = tuple(f"owner {i}" for i in range(8))
 RECORDS = dict.fromkeys(OWNERS, 400)
 
 
-def rows(shift=0.0, n=400, seed=0):
-    """Records of eight owners, whose best models lie `shift` apart: (owners, n, 3) and (owners, n)."""
+def rows(shift=0.0, n=400, seed=0, owners=8):
+    """Records of owners whose best models lie `shift` apart: (owners, n, 3) and (owners, n)."""
     rng = np.random.default_rng(seed)
-    x = rng.uniform(-1, 1, (8, n, 3)) * [1.0, 0.8, 0.6]
-    own = np.array([0.5, -0.4, 0.2]) + shift * rng.normal(size=(8, 3))
-    return x, np.einsum("lnd,ld->ln", x, own) + rng.normal(scale=0.3, size=(8, n))
+    x = rng.uniform(-1, 1, (owners, n, 3)) * [1.0, 0.8, 0.6]
+    own = np.array([0.5, -0.4, 0.2]) + shift * rng.normal(size=(owners, 3))
+    return x, np.einsum("lnd,ld->ln", x, own) + rng.normal(scale=0.3, size=(owners, n))
 
 
 def pooled(x, y):
     return PilotEstimate.of_records(QueryLoss("squared"), x.reshape(-1, x.shape[2]), y.ravel(), BOX, "the owners' own records")
+
+
+def dealt(rng, runs, owners, every):
+    """The step of each owner, of equally many owners in each but for one, shape (runs, owners)."""
+    labels = rng.permuted(np.tile(np.arange(every), (runs, 1)), axis=1)
+    return rng.permuted(labels[:, np.arange(owners) % every], axis=1)
 
 
 def measured(x, y, answers, every, runs=600, coins=False, seed=1, steps=STEPS):
@@ -38,40 +44,43 @@ def measured(x, y, answers, every, runs=600, coins=False, seed=1, steps=STEPS):
     rng, n, d = np.random.default_rng(seed), x.shape[1], x.shape[2]
     h, c = 2 * np.einsum("lni,lnj->lij", x, x), 2 * np.einsum("lni,ln->li", x, y)
     scale = np.array([z for _, z in answers.multipliers])[:, None] * answers.bound.radius
-    w = np.array([answers.weight(owner) for owner in OWNERS])
+    w = np.array([answers.weight(owner) for owner in OWNERS[: len(x)]])
     theta, average, horizon = np.zeros((runs, d)), np.zeros((runs, d)), answers.horizon * every
     draw = rng.laplace if answers.law == "laplace" else rng.normal
     for k in range(1, horizon + 1):
         if (k - 1) % every == 0:
-            turn = rng.integers(every, size=(runs, 8))
-        asked = rng.random((runs, 8)) < 1 / every if coins else turn == (k - 1) % every
-        sums = np.einsum("lij,rj->rli", h, theta) - c + draw(scale=scale, size=(runs, 8, d))
+            turn = dealt(rng, runs, len(x), every)
+        asked = rng.random((runs, len(x))) < 1 / every if coins else turn == (k - 1) % every
+        sums = np.einsum("lij,rj->rli", h, theta) - c + draw(scale=scale, size=(runs, len(x), d))
         total = np.einsum("rl,rli->ri", asked * w, sums)
         moved = steps.move(theta, every * total / (w.sum() * n), k, horizon)
         theta, average = moved, steps.average(average, theta, moved, k, horizon)
-    best, curvature = pooled(x, y).best, 2 * np.einsum("lni,lnj->ij", x, x) / (8 * n)
+    best, curvature = pooled(x, y).best, 2 * np.einsum("lni,lnj->ij", x, x) / (len(x) * n)
     return float(np.einsum("ri,ij,rj->r", average - best, curvature, average - best).mean() / 2)
 
 
 def gradients(x, y, best):
-    return {owner: 2 * x[i].T @ (x[i] @ best - y[i]) / len(y[i]) for i, owner in enumerate(OWNERS)}
+    return {OWNERS[i]: 2 * x[i].T @ (x[i] @ best - y[i]) / len(y[i]) for i in range(len(x))}
 
 
 def planned(epsilon, law="laplace", rounds=ROUNDS, **more):
-    return Answers.of(
-        dict.fromkeys(OWNERS, epsilon), rounds, radius=4.0, law=law, delta=1e-6 if law == "gaussian" else 0, **more
-    )
+    return planned_for(OWNERS, epsilon, law, rounds, **more)
+
+
+def planned_for(owners, epsilon, law="laplace", rounds=ROUNDS, **more):
+    delta = 1e-6 if law == "gaussian" else 0
+    return Answers.of(dict.fromkeys(owners, epsilon), rounds, radius=4.0, law=law, delta=delta, **more)
 
 
 def forecast(x, y, answers, every, steps=STEPS):
     estimate = pooled(x, y)
-    records = dict.fromkeys(OWNERS, x.shape[1])
+    records = dict.fromkeys(OWNERS[: len(x)], x.shape[1])
     return asynchronous(estimate, steps, answers, records, every, gradients=gradients(x, y, estimate.best))
 
 
-def from_the_best(shift):
+def from_the_best(shift, owners=8):
     """Records whose best model is zero: nothing is left to learn, and what is measured is noise and spread."""
-    x, y = rows(shift)
+    x, y = rows(shift, owners=owners)
     return x, y - x @ pooled(x, y).best
 
 
@@ -85,6 +94,15 @@ def test_the_forecast_is_what_is_measured(law, epsilon, shift, every):
     for x, y in (rows(shift), from_the_best(shift)):
         answers = planned(epsilon, law)
         assert forecast(x, y, answers, every).excess / measured(x, y, answers, every) == pytest.approx(1, abs=0.12)
+
+
+@pytest.mark.parametrize(("owners", "every"), [(3, 2), (4, 2), (4, 4), (5, 3)])
+def test_the_forecast_knows_that_few_owners_are_dealt_evenly(owners, every):
+    """Their terms depend on each other: of four owners the spread is 4/3 of what it is where each is dealt by itself."""
+    (x, y), answers = from_the_best(1.0, owners), planned_for(OWNERS[:owners], 1e5, "gaussian", 12)
+    found = forecast(x, y, answers, every)
+    assert found.spread > 0.99 * found.excess
+    assert found.excess / measured(x, y, answers, every, runs=1000) == pytest.approx(1, abs=0.1)
 
 
 @pytest.mark.slow

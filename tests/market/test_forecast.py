@@ -54,16 +54,22 @@ def test_without_noise_and_sample_the_forecast_is_a_point():
     assert told.low == told.high == pytest.approx(told.relative_fitness) == pytest.approx(told.bias / 0.2)
 
 
-def test_the_sample_adds_what_fresh_records_would():
-    """Records' best theta scatters by H^-1 G H^-1 / n; 20 000 draws of it, from a start that steps need not leave."""
-    at_best = replace(ESTIMATE, best=np.zeros(3))
-    told = forecast(at_best, RULES["algorithm-2"], T, 0.0, RECORDS)
-    spread = np.linalg.inv(H) @ ESTIMATE.scatter @ np.linalg.inv(H) / sum(RECORDS)
-    error = RNG.multivariate_normal(np.zeros(3), spread, 20_000)
-    psi = np.einsum("ri,ij,rj->r", error, H, error) / 2 / ESTIMATE.least
-    assert told.sampling == pytest.approx(ESTIMATE.sampling / sum(RECORDS))
-    assert psi.mean() == pytest.approx(told.sampling / 0.2, rel=0.03)
+@pytest.mark.parametrize("best", [np.zeros(3), ESTIMATE.best], ids=["nothing to reach", "steps decide"])
+def test_the_sample_moves_the_result_as_far_as_steps_follow(best):
+    """Of n records all gradients have the same error, of covariance G / n; 20 000 draws of it."""
+    at, n = replace(ESTIMATE, best=best), sum(RECORDS)
+    told = forecast(at, RULES["algorithm-2"], T, 0.0, RECORDS)
+    error = np.random.default_rng(0).multivariate_normal(np.zeros(3), at.scatter / n, 20_000)
+    psi = runs(at, RULES["algorithm-2"], T, lambda shape: error, 20_000) / at.least
+    assert psi.mean() == pytest.approx(told.relative_fitness, rel=0.03)
     assert np.mean((psi > told.low) & (psi < told.high)) == pytest.approx(0.9, abs=0.01)
+    assert told.sampling < at.sampling / n  # that of the records' own best theta, where steps do not get
+
+
+def test_steps_that_have_ended_are_at_the_best_of_the_sample():
+    curved = replace(ESTIMATE, curvature=np.diag([1.5, 1.0, 0.5]))
+    told = forecast(curved, RULES["algorithm-2"], 500, 0.0, RECORDS)
+    assert told.sampling == pytest.approx(curved.sampling / sum(RECORDS), rel=0.05)
 
 
 def test_weights_count_once_in_the_noise_and_once_in_the_records():
@@ -72,7 +78,9 @@ def test_weights_count_once_in_the_noise_and_once_in_the_records():
     total = w @ RECORDS
     variances = [2 * (2 * T / e) ** 2 for e in (3.0, 2.0, 9.0)]
     assert told.variance == pytest.approx(np.square(w) @ variances / total**2)
-    assert told.sampling == pytest.approx(ESTIMATE.sampling * (np.square(w) @ RECORDS) / total**2)
+    assert told.sampling == pytest.approx(
+        propagate(ESTIMATE, RULES["algorithm-2"], T).sampling * (np.square(w) @ RECORDS) / total**2
+    )
     scaled = forecast(ESTIMATE, RULES["algorithm-2"], T, noise, RECORDS, 7 * w)
     assert scaled.excess == pytest.approx(told.excess)
 

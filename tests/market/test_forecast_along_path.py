@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import hedgerow as hr
+from hedgerow.errors import SettingsInvalid
 from hedgerow.learn.queries import Answers, Inputs, QueryLoss, Steps, inputs, length_of, noiseless, optimum, relative_fitness
-from hedgerow.market import PilotEstimate, estimate_of, forecast, mean_variance, propagate
+from hedgerow.market import KnownLoss, PilotEstimate, estimate_of, forecast, mean_variance, propagate
 from hedgerow.market.forecasts.second_moments import PilotState
 
 DATA = Path(os.environ.get("HEDGEROW_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -52,6 +53,22 @@ def test_losses_that_are_no_parabola_are_forecast_along_their_path(loss, varianc
     parabola = forecast(replace(estimate, rows=None), steps, T, variance * 1500**2, [500] * 3, sample=False)
     assert abs(psi.mean() / told.relative_fitness - 1) < 0.6 * abs(psi.mean() / parabola.relative_fitness - 1)
     assert any("around the path" in said for said in told.assumptions)
+
+
+def test_a_sample_does_not_carry_a_result_past_the_walls_of_its_box():
+    """theta* is on the wall and the gradient points at it: records that are a sample do not make steps better than none are."""
+    loss, steps, n = QueryLoss("logistic"), Steps("algorithm-2", 6.0, 1.0), 300
+    x, y = population(5000, 0, classes=True)
+    estimate = replace(PilotEstimate.of_records(loss, x, y, steps.box, ""), replicas=())
+    told, known = forecast(estimate, steps, T, 0.0, [n]), KnownLoss.of(estimate, steps, T, quadratic=False)
+    rng, w = np.random.default_rng(0), np.ones(n)
+    parts = [rng.choice(len(y), n) for _ in range(60)]
+    runs = np.array([noiseless(loss, steps, T, x[part], y[part], w) for part in parts])
+    psi = relative_fitness(loss, runs, estimate.best, x, y, np.ones(len(y)))
+    assert psi.mean() == pytest.approx(told.relative_fitness, rel=0.15)
+    assert np.mean((psi > told.low) & (psi < told.high)) > 0.7  # of samples, some have their best theta off the wall
+    assert told.low > psi.min() / 2  # and not at zero
+    assert known.run_ends(0.9, 0.0, 1 / n)[0] / known.least == pytest.approx(told.low)
 
 
 def test_of_a_squared_loss_the_path_and_the_parabola_are_one():
@@ -143,3 +160,12 @@ def test_loans_are_forecast_from_records_of_the_server(monkeypatch, law, epsilon
     psi = relative_fitness(loss, average, optimum(loss, x, y, np.ones(len(y)), 1.0), x, y, np.ones(len(y)))
     assert 0.85 < psi.mean() / told.relative_fitness < 1.2
     assert np.mean((psi > told.low) & (psi < told.high)) > 0.8
+
+
+def test_too_few_public_records_are_refused():
+    loss = QueryLoss("squared")
+    x, y = population(200, 5, classes=False)
+    least = 10 * x.shape[1]
+    assert PilotEstimate.of_records(loss, x[:least], y[:least], 3.0, "").sampling > 0
+    with pytest.raises(SettingsInvalid, match=f"{least - 1} are too few"):
+        PilotEstimate.of_records(loss, x[: least - 1], y[: least - 1], 3.0, "some")

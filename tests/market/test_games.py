@@ -1,4 +1,4 @@
-"""Games over epsilon: Wu's as printed and mended, every equilibrium found and named; a well-posed one in closed form."""
+"""Games over epsilon: Wu's as printed and mended, equilibria found and named; a well-posed one in closed form."""
 
 from __future__ import annotations
 
@@ -115,7 +115,24 @@ def test_everybody_at_zero_is_a_second_equilibrium_of_41_and_unstable():
 def test_everybody_at_zero_is_a_stable_equilibrium_of_42():
     """So that "the equilibrium is unique" is false of (4.2), also for owners that tremble."""
     found = equilibria(game_42(), STARTS, n_starts=4)
-    assert [(one.kind, one.stable) for one in found] == [("interior", True), ("everybody at zero", True)]
+    assert [(one.kind, one.stable) for one in found if one.stable] == [("interior", True), ("everybody at zero", True)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sizes", "golden"), [(EQUAL, [0.35359] * 3), (SIZES, [1.17763, 0.80566, 0.32395])])
+def test_between_the_two_stable_equilibria_of_42_lies_one_that_no_best_response_reaches(sizes, golden):
+    """It parts the starts that close from those that do not; its payoffs are at their largest over a fine grid."""
+    game = game_42(sizes)
+    (between,) = (one for one in equilibria(game, STARTS, n_starts=2) if not one.stable)
+    assert between.kind == "interior"
+    assert between.epsilons == pytest.approx(golden, abs=1e-5)
+    for k in range(3):
+        others = np.tile(between.epsilons, (30001, 1))
+        others[:, k] = np.linspace(0, 3, 30001)
+        assert game.payoffs(others)[:, k].max() <= between.payoffs[k] + 1e-9
+    below, above = paths(game, np.outer([0.9, 1.1], between.epsilons))[-1]
+    assert below.max() < 1e-9
+    assert above.min() > between.epsilons.min()
 
 
 def test_what_leaves_somebody_a_gain_is_not_called_an_equilibrium():
@@ -261,13 +278,55 @@ def test_collusion_moves_only_those_who_collude_and_only_their_benefit():
 
 
 # ---- public goods ---------------------------------------------------------------------------------------------------
-def test_under_the_best_weights_three_alike_have_three_equilibria_with_one_who_rides_free():
-    found = equilibria(GOODS, n_starts=4)
-    assert len(found) == 3
-    for one in found:
+def test_under_the_best_weights_three_alike_have_three_equilibria_with_one_who_rides_free_and_one_without():
+    all_give, *riding = equilibria(GOODS, n_starts=4)
+    assert all_give.epsilons == pytest.approx([1.399532] * 3, abs=1e-6)
+    assert len(riding) == 3
+    for one in riding:
         assert sorted(one.epsilons) == pytest.approx([1e-3, 1.673723, 1.673723], abs=1e-6)
         assert one.deviation_gain <= 1e-6
         assert max(one.payoffs) - min(one.payoffs) > 4  # the one who gives nothing has most
+
+
+@pytest.mark.slow
+def test_four_alike_have_an_equilibrium_for_every_two_or_more_of_them_who_give():
+    """Each is checked apart: who gives m in number solves 100 e / (m e^2)^2 = e^e, and nobody does better on a fine grid."""
+    found = equilibria(PublicGoodsGame((50.0,) * 4, (1.0,) * 4, (1e4,) * 4, 1e8), n_starts=2)
+    giving = [int((one.epsilons > 0.01).sum()) for one in found]
+    assert [giving.count(m) for m in range(5)] == [0, 0, 6, 4, 1]
+    for m, one in zip(giving, found, strict=True):
+        e, tried = one.epsilons.max(), np.linspace(1e-3, 20, 20001)
+        assert 100 * e / (m * e**2) ** 2 == pytest.approx(np.exp(e), rel=1e-5)
+        for given, own in (((m - 1) * e**2, e), (m * e**2, 1e-3)):
+            payoffs = -50 / (np.append(own, tried) ** 2 + given) - np.expm1(np.append(own, tried))
+            assert payoffs.max() <= payoffs[0] + 1e-4
+
+
+@pytest.mark.slow
+def test_of_six_alike_some_are_found_and_none_that_is_none():
+    found = equilibria(PublicGoodsGame((50.0,) * 6, (1.0,) * 6, (1e4,) * 6, 1e8), n_starts=1)
+    assert len(found) > 10
+    assert max(one.deviation_gain for one in found) <= 1e-6
+
+
+def test_a_game_without_a_pure_equilibrium_has_none_found():
+    """One owner wants to be where the other is, and the other to be elsewhere."""
+
+    class Pennies:
+        players, lowest, cap = 2, 0.0, 1.0
+
+        def payoffs(self, profile):
+            x, y = profile[..., 0] - 0.5, profile[..., 1] - 0.5
+            return np.stack([x * y + x**2, -x * y + y**2], -1)
+
+        def own_slopes(self, profile):
+            x, y = profile[..., 0] - 0.5, profile[..., 1] - 0.5
+            return np.stack([y + 2 * x, -x + 2 * y], -1)
+
+        def slopes_of_slopes(self, profile):
+            return np.broadcast_to(np.array([[2.0, 1.0], [-1.0, 2.0]]), (*profile.shape, 2))
+
+    assert equilibria(Pennies(), n_starts=2) == []
 
 
 def test_the_public_goods_game_is_not_concave_near_zero():

@@ -170,3 +170,14 @@ def test_no_curvature_within_the_bounds_has_a_worse_forecast(kind):
 def test_a_least_loss_has_to_be_declared():
     with pytest.raises(SettingsInvalid, match="least loss of 0"):
         worst_case(SQUARED, SPECS["ball"], Steps(), 10, 1.0, 0.0)
+
+
+def test_what_is_raised_to_the_floor_is_said():
+    loss, spec = loss_of("linear", 0.0), Inputs(("a", "b"), "t", (0.0,) * 2, (1.0,) * 2, radius=1.0)
+    fine = PilotState(1, np.diag([200.0, 300.0]), np.array([50.0, 20.0]), 90.0, 4.0)
+    assert "rough" not in estimate_of(fine, loss, spec, 1000, 1.0).source
+    drowned = PilotState(1, np.diag([200.0, -30.0]), np.array([90.0, 20.0]), 20.0, 40.0)
+    said = estimate_of(drowned, loss, spec, 1000, 1.0).source
+    assert (
+        "below 0.001, and taken for that: 1 of 2 eigenvalues of their second moments and f*, so the forecast is rough" in said
+    )

@@ -1,6 +1,8 @@
 """Plans of owners: what is printed is what is used, paid and charged, and nobody gains by another answer."""
 
 import itertools
+import re
+from dataclasses import replace
 from importlib import import_module
 
 import numpy as np
@@ -8,10 +10,11 @@ import pytest
 import scipy.stats
 
 from hedgerow.errors import BudgetInvalid, SettingsInvalid
-from hedgerow.learn.queries import Steps
-from hedgerow.market import PilotEstimate, SumNoise, forecast, variances, weighted_excess
+from hedgerow.learn.queries import Inputs, Steps, loss_of
+from hedgerow.market import PilotEstimate, SumNoise, estimate_of, forecast, variances, weighted_excess
 from hedgerow.market.epsilon.posterior import gaussian_advantage
 from hedgerow.market.forecasts.known_loss import KnownLoss
+from hedgerow.market.forecasts.second_moments import PilotState
 from hedgerow.market.plans.owner_offer import OwnerOffer
 from hedgerow.market.plans.plan import advantage, fitness_of, plan, scaled
 from hedgerow.market.plans.plan_page import left_out, plan_page
@@ -127,6 +130,33 @@ def test_the_forecast_is_that_of_the_answers_which_are_agreed_on():
     assert parts.noise + parts.steps + parts.sample == pytest.approx(parts.expected)
 
 
+@pytest.mark.parametrize("known_by", ["public records", "a noisy question"])
+def test_the_interval_is_wider_by_what_another_estimate_would_change(known_by):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-0.5, 0.5, (300, 3))
+    y = np.clip(x @ [0.5, -0.3, 0.1] + rng.normal(0, 0.2, 300), -1, 1)
+    loss, steps, noise = (
+        loss_of("linear", 0.0),
+        Steps("algorithm-2", 1.0, 1.0),
+        SumNoise("gaussian", 30, 3.0, "add-remove", 1e-6),
+    )
+    estimate = PilotEstimate.of_records(loss, x, y, 1.0, "300 public records")
+    if known_by == "a noisy question":
+        state = PilotState(1, x.T @ x, x.T @ y, float(y @ y), 5.0)
+        spec = Inputs(("a", "b", "c"), "t", (0.0,) * 3, (1.0,) * 3, radius=1.0)
+        estimate = estimate_of(state, loss, spec, 300, 1.0)
+    owners = free(LENDING)
+    found = plan(owners, KnownLoss.of(estimate, steps, 30), noise)
+    weights, records = [found.weights[name] for name in LENDING], [one.records for one in owners.values()]
+    beside = forecast(estimate, steps, 30, found.answers(), records, weights)
+    bare = plan(owners, KnownLoss.of(replace(estimate, replicas=()), steps, 30), noise).fitness
+    assert (found.fitness.low, found.fitness.high) == pytest.approx((beside.low, beside.high), rel=1e-6)
+    assert found.fitness.doubt == pytest.approx(beside.doubt)
+    assert bare.doubt == 0
+    for wide in (found.fitness, found.own, next(one.fitness for one in scaled(found) if one.factor == 1.0)):
+        assert wide.high - wide.low > 1.5 * (bare.high - bare.low)
+
+
 def test_what_is_lost_without_an_owner_is_what_a_plan_of_the_others_says(everybody):
     found = everybody
     for one in found.owners[:2]:
@@ -173,7 +203,36 @@ def test_an_owner_that_takes_part_with_exactly_one_epsilon():
     found = plan({"only": OwnerOffer(40_000, (1.5, 1.5), 0.1)}, KNOWN, NOISE, value=VALUE)
     assert found.epsilons == {"only": 1.5}
     assert found.weights == {"only": 1.0}
-    assert found.owners[0].without == np.inf
+    zeros = (1.0 - KNOWN.least) / KNOWN.least
+    assert found.owners[0].without == pytest.approx(zeros - found.fitness.expected), "what is lost is at most what zeros cost"
+
+
+def test_what_is_lost_without_a_giant_is_not_cancelled():
+    known = KnownLoss.of_numbers(4, amplification=0.4, bias=1e-4, sampling=1e-9, least=0.02)
+    offers = {
+        "giant": OwnerOffer(10**8, (50.0, 50.0)),
+        "dwarf": OwnerOffer(10, (0.01, 0.01)),
+        "mill": OwnerOffer(900, (9.0, 9.0)),
+    }
+    found = plan(offers, known, NOISE)
+    rest = plan({name: offers[name] for name in ("dwarf", "mill")}, known, NOISE).fitness.expected
+    lost = {one.name: one.without for one in found.owners}
+    assert lost["giant"] == pytest.approx(rest - found.fitness.expected, rel=1e-3)
+    assert 0 <= lost["dwarf"] < 1e-9
+
+
+def test_a_learner_with_declared_numbers_does_not_pay_for_less_than_zeros_give():
+    with pytest.raises(SettingsInvalid, match="coefficients of zero"):
+        plan(LENDING, KNOWN, NOISE, value=1e-6)
+    with pytest.raises(SettingsInvalid, match="least loss"):
+        KnownLoss.of_numbers(4, amplification=0.4, bias=0.0, sampling=0.1, least=1.2)
+
+
+def test_prices_of_a_result_that_noise_does_not_reach_are_refused_with_what_helps():
+    estimate = PilotEstimate(np.diag([0.1, 0.2]), np.array([0.5, 0.5]), 0.05, np.diag([0.01, 0.01]), "made")
+    with pytest.raises(SettingsInvalid, match="no part in the result of 1 question") as refused:
+        plan(LENDING, KnownLoss.of(estimate, Steps(), 1), SumNoise("laplace", 1, 5.0), value=VALUE)
+    assert "rounds" in refused.value.remedy
 
 
 def test_noise_that_drowns_the_result_is_said():
@@ -246,7 +305,11 @@ def test_the_page_is_one_file_with_the_sentence_the_table_and_what_is_not_seen(l
     assert lending.sentence() in page
     assert lending.sentence() in " ".join(repr(lending).split())
     assert all(name in page for name in LENDING)
-    assert left_out(lending).startswith("Left out: chapel (from a price of ")
+    told = [float(price) for price in re.findall(r"from a price of (\S+) on", left_out(lending))]
+    entries = [one.entry for one in lending.owners if not one.taken]
+    assert all(entry <= said <= entry * 1.01 for said, entry in zip(told, entries, strict=True))
+    assert f"pays {lending.price!r} for" in page, "all digits of the price, as it is used"
+    assert "nobody gains more than 0.000001." in page
     for word in ("Heterogeneity", "Truthfulness", "141 records", "Saturation", "[program]", "<svg"):
         assert word in page
     assert "src=" not in page

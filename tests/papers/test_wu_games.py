@@ -11,7 +11,7 @@ from hedgerow.data import partitioner
 from hedgerow.engines import simulate
 from hedgerow.errors import SettingsInvalid
 from hedgerow.papers.wu.games import game_of, openness_game, still
-from hedgerow.papers.wu.games_results import MEASURE, outcome
+from hedgerow.papers.wu.games_results import END, MEASURE, outcome
 from hedgerow.study import PROGRAMS, load, rehearse
 from hedgerow.study.keys import settings_of
 
@@ -36,7 +36,8 @@ def test_figure_42_all_starts_meet_and_the_second_equilibrium_is_in_the_table():
     state, shown, asked = played()
     assert state.walked[-1] == pytest.approx(np.full((3, 3), 1.136589), abs=1e-6)
     assert still(state.walked)
-    assert shown.metrics[MEASURE] == pytest.approx(1.136589, abs=1e-6)
+    assert shown.metrics[END] == pytest.approx(1.136589, abs=1e-6)
+    assert (shown.metrics[MEASURE], shown.metrics["of them stable"]) == (2, 1)
     table = shown.tables["Equilibria"]
     assert table["equilibrium"].tolist() == ["interior", "everybody at zero"]
     assert table["stable"].tolist() == ["yes", "no"]
@@ -57,6 +58,14 @@ def test_figure_43_as_printed_can_only_show_nobody_answering():
     assert state.walked[-1].tolist() == [[0, 0, 0]]
     assert shown.tables["Equilibria"]["equilibrium"].tolist() == ["everybody at zero"]
     assert shown.curves[1].title.startswith("Figure 4.3 b")
+
+
+def test_figure_43_as_mended_has_an_equilibrium_at_which_no_path_ends():
+    state, shown, _ = played(game="utility", starts=[[0.2, 1.0, 2.5], [0.01, 0.01, 0.01]])
+    table = shown.tables["Equilibria"]
+    assert table["epsilon 1"].tolist() == pytest.approx([1.05558, 0.35359, 0], abs=1e-5)
+    assert table["stable"].tolist() == ["yes", "no", "yes"]
+    assert np.abs(state.walked[-1] - 0.35359).min() > 0.1
 
 
 def test_owners_of_other_sizes_end_apart():
@@ -112,3 +121,4 @@ def test_the_study_plays_every_game_and_asks_one_question_in_each():
     one = next(cell.study for cell in cells(study) if cell.row == "separable")
     assert one.program.model_extra["kappa"] == pytest.approx(569**2 / 9)
     assert len(rehearse(one).entries) == 1
+    assert study.comparison.span  # "best mean epsilon 3" would be that of a minimised game, which means nothing

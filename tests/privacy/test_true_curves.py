@@ -44,6 +44,7 @@ WAYS = {
     "fixed": lambda fed: fed.sample(size=2),
     "given": lambda fed: fed.pick(fed.names[:2]),
     "part": lambda fed: fed.split(1)[0],
+    "dealt": lambda fed: fed.split(2, balanced=True)[0],
 }
 
 

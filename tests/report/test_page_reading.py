@@ -36,6 +36,12 @@ def test_a_phone_shows_cards_one_below_the_other():
     assert ".cards thead { position: absolute" in PHONE[1]
 
 
+def test_a_name_among_the_first_numbers_is_broken_and_not_cut_off():
+    assert re.search(r"\.metrics dd\.words \{[^}]*white-space: normal", STYLE)
+    assert "grid-template-columns: repeat(2, minmax(0, 1fr))" in STYLE  # no column is wider than half a phone
+    assert re.search(r"\.metrics dd\.words \{[^}]*overflow-wrap: break-word", STYLE)
+
+
 def test_cards_leave_out_words_that_are_missing():
     drawn = table(Grid("t", ("what", "whose", "unit", "how"), (("a", "b", None, "c"), ("d", "e", "record", "f"))))
     assert drawn.count('class="none"') == 1

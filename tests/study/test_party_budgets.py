@@ -14,7 +14,7 @@ from hedgerow.learn.queries.keys import loss_of_keys, spec_of_keys
 from hedgerow.learn.queries.results import fitness_of
 from hedgerow.store import LedgerFile, read_chain
 from hedgerow.study import parse, rehearse, run_study
-from hedgerow.study.agreed import budgets_of, forecast_grids
+from hedgerow.study.agreed import budget_grids, budgets_of, forecast_grids
 from hedgerow.study.build import build
 from hedgerow.study.toml import to_toml
 
@@ -29,6 +29,7 @@ def allowed(epsilons=AGREED, **more):
 def study(budgets=None, **more):
     program = {"name": "gradient_queries", "rounds": ROUNDS, "n_records": 400, "neighbours": "add-remove", "epsilons": AGREED}
     program |= {"box": 2.0, "step": 0.3} | more.pop("program", {})
+    program = {key: value for key, value in program.items() if value is not None}
     return parse(
         {
             "name": "owners",
@@ -187,11 +188,59 @@ def test_what_was_spent_is_counted_again_from_the_ledger_of_a_run(tmp_path):
     assert grid(resumed.report, "Budgets of parties").rows[0][:3] == ("party 1", 0.5, 0.5)
 
 
+def test_questions_that_a_resumed_run_has_yet_to_ask_again_are_counted_for_each_party():
+    """They were released before. The broken twin counts the questions since the resumption, and has more left than there is."""
+    ledger = asked(study())
+    ledger.rewind(1, replay=True)
+    assert [cost.spent for cost in ledger.by_party().costs.values()] == pytest.approx([*AGREED.values()], rel=1e-15)
+    (shown,) = budget_grids(ledger)
+    assert [row[3] for row in shown.rows] == pytest.approx([0.0] * 3, abs=1e-15)
+    for entry in [*ledger.own[1:]]:
+        ledger.debit(entry)
+    assert [cost.spent for cost in ledger.by_party().costs.values()] == pytest.approx([*AGREED.values()], rel=1e-15)
+
+
+@pytest.mark.parametrize("program", [{}, {"name": "async_queries", "every": 3, "n_records": dict.fromkeys(AGREED, 130)}])
+def test_epsilon_by_owner_counts_a_round_that_was_broken_off(program):
+    """Its answers had left. The broken twin counts rounds of the result, and tells owners that they spent less."""
+    built = build(study(allowed({name: 2 * most for name, most in AGREED.items()}, accountant="basic"), program=program))
+    states = built.listing.program(built.settings)(built.federation)
+    kept = next(states)
+    next(states)  # of which no state is kept
+    again = next(built.listing.program(built.settings)(built.federation, start=kept))
+    shown = built.shown(again).tables["Epsilon by owner"]
+    assert again.round == 2
+    assert [*shown["spent, add-remove"]] == pytest.approx([3 / ROUNDS * most for most in AGREED.values()], rel=1e-15)
+    assert [cost.spent for cost in built.run.ledger.by_party().costs.values()] == pytest.approx([*shown["spent, add-remove"]])
+
+
 def test_a_party_that_is_left_out_by_name_pays_nothing():
     few = {"epsilons": {name: AGREED[name] for name in ("party 1", "party 2")}, "left_out": ["party 3"]}
     ledger = asked(study(allowed({"party 1": 0.5, "party 3": 0.1}, accountant="basic"), program=few))
     assert [cost.spent for cost in ledger.by_party().costs.values()] == pytest.approx([0.5, 0.0], rel=1e-15)
     assert dict(ledger.entries[0].by_party)["party 3"].kind == "none"
+
+
+def test_it_pays_nothing_for_noise_of_the_channel_either():
+    channel = {"mechanism": {"law": "laplace", "noise_multiplier": 5.0, "at": "server"}}
+    budgets = allowed({"party 1": 9.0, "party 3": 0.1}, accountant="basic")
+    few = study(budgets, program={"epsilons": None, "left_out": ["party 3"]}, protection=channel)
+    ledger = asked(few)
+    assert [cost.spent for cost in ledger.by_party().costs.values()] == pytest.approx([ROUNDS / 5.0, 0.0], rel=1e-12)
+    assert [name for name, _ in ledger.entries[0].by_party] == ["party 3"]
+
+
+@pytest.mark.slow
+def test_a_party_that_stops_by_itself_is_counted_for_all_rounds_and_told_so(tmp_path):
+    """Its own count is in no ledger; the remedy is not that it adds more noise."""
+    steps = {"noise_multiplier": 1.0, "sampling_rate": 0.1, "batch_size": 15, "steps": 2, "clip": 1.0, "delta": 1e-6}
+    program = {"name": "local_dpsgd", "model": "linear", "rounds": 6, "stop_at": [2.5, 50.0, 50.0]} | steps
+    data = {"name": "breast_cancer", "features": ["mean_radius", "mean_texture"], "target": "malignant"}
+    one = line(allowed({"party 1": 2.6}), data=data, program=program, protection={})
+    with pytest.raises(BudgetExhausted, match="costs party 1 epsilon 3") as caught:
+        run_study(one, tmp_path / "run")
+    assert "also for those after stop_at" in caught.value.remedy
+    assert "more noise" not in caught.value.remedy
 
 
 def test_the_order_of_parties_in_an_entry_is_that_of_the_federation():
@@ -245,7 +294,7 @@ def test_the_ledger_names_all_parties_also_those_whom_a_cohort_leaves_out():
 # ---- the forecast ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("low", "high", "verdict"), [(0.0, 1e9, "inside the interval"), (0.0, 1e-9, "outside the interval")])
 def test_a_report_says_what_was_expected_and_what_was_achieved(tmp_path, low, high, verdict):
-    said = {"expected": 0.01, "low": low, "high": high, "source": "1000 public rows."}
+    said = {"expected": high, "low": low, "high": high, "source": "1000 public rows."}
     report = run_study(study(forecast=said), tmp_path / "run").report
     found = grid(report, "Forecast")
     (row,) = found.rows
@@ -253,6 +302,32 @@ def test_a_report_says_what_was_expected_and_what_was_achieved(tmp_path, low, hi
     assert dict(report.metrics)["relative fitness"] == row[found.columns.index("achieved")] > 0
     assert found.note.endswith("1000 public rows.")
     assert "exact results beside the released ones" in report.exposed
+
+
+def test_nothing_is_said_of_a_run_that_ended_early_or_of_what_is_no_number():
+    """The broken twin calls a run that asked one question of four inside the interval of four."""
+    one = study(forecast={"expected": 0.01, "low": 0.0, "high": 1e9})
+
+    def verdict(metrics, **more):
+        return forecast_grids(one, metrics, **more)[0].rows[0][-1]
+
+    assert verdict({"relative fitness": 0.02}) == "inside the interval"
+    assert verdict({"relative fitness": 0.02}, finished=False).startswith("not compared: the run ended before")
+    assert verdict({"relative fitness": math.inf}) == verdict({"relative fitness": math.nan}) != verdict({})
+
+
+@pytest.mark.slow
+def test_a_run_that_its_budget_ends_is_not_compared_with_its_forecast(tmp_path):
+    tight = {"epsilon": 1.5, "delta": 1e-6, "unit": "record", "accountant": "basic"}
+    run = run_study(study({}, budget=tight, forecast={"expected": 0.01, "low": 0.0, "high": 1e9}), tmp_path / "run")
+    assert run.run.stopped == "budget"
+    assert grid(run.report, "Forecast").rows[0][-1].startswith("not compared: the run ended before")
+
+
+@pytest.mark.parametrize("wrong", [{"expected": 9.0}, {"expected": -1.0}, {"high": math.inf}, {"expected": math.nan}])
+def test_a_forecast_lies_inside_its_interval_and_is_finite(wrong):
+    with pytest.raises(StudyInvalid, match="HR-101"):
+        study({}, forecast={"expected": 0.01, "low": 0.0, "high": 1.0} | wrong)
 
 
 def test_fitness_is_that_on_the_records_of_those_who_take_part():

@@ -11,6 +11,7 @@ from hedgerow.errors import BudgetInvalid, SettingsInvalid, StudyInvalid
 from hedgerow.learn.queries import Inputs, Steps, answers_for, gradient_queries, loss_of
 from hedgerow.network.station.config import GuardSection
 from hedgerow.study import load, run_study
+from hedgerow.study.owners_file import PilotSection, load_owners
 from hedgerow.study.planned_files import (
     guard_text,
     sections,
@@ -19,7 +20,7 @@ from hedgerow.study.planned_files import (
     write_guards,
     write_study,
 )
-from hedgerow.study.planning import plan_owners
+from hedgerow.study.planning import asked_of, known_of, plan_file, plan_owners
 from hedgerow.study.toml import read_toml, to_toml
 
 
@@ -81,6 +82,18 @@ def test_a_study_whose_own_budget_is_below_the_plan_is_not_written(tmp_path, bud
     assert read_toml(study_text(plan, path, tmp_path))["budget"]["epsilon"] == 4.5
 
 
+def test_the_digest_is_of_the_study_and_of_what_is_known_too(tmp_path):
+    numbers = {"residual": 0.02, "curvature": [0.3, 0.5, 0.9], "best": [0.2, 0.1, -0.1]}
+    digests = {
+        plan_owners(written(tmp_path, base=BASE | {"program": BASE["program"] | {"step": s}})).digest for s in (0.5, 0.6)
+    }
+    file, asked = load_owners(tmp_path / "owners.toml"), asked_of(load_owners(tmp_path / "owners.toml"))
+    more = PilotSection.model_validate(numbers | {"residual": 0.03})
+    known = [known_of(file.model_copy(update={"pilot": pilot}), asked) for pilot in (file.pilot, more)]
+    digests |= {plan_file(file, asked, one).digest for one in known}
+    assert len(digests) == 3
+
+
 def test_the_sections_are_those_of_the_study(tmp_path):
     plan = plan_owners(written(tmp_path))
     found, whole = read_toml(snippet(plan)), sections(plan)
@@ -112,7 +125,7 @@ def test_public_rows_of_a_study_say_what_is_known(tmp_path):
 def test_records_of_the_owners_are_no_public_ones(tmp_path):
     with pytest.raises(StudyInvalid, match="study's own records"):
         plan_owners(written(tmp_path, {"data": "hie", "records": 500}))
-    text = "a,t\n" + "0.5,0.1\n-0.2,0.3\n" * 3
+    text = "a,t\n" + "0.5,0.1\n-0.2,0.3\n" * 6
     for name in ("own.csv", "copy.csv"):
         (tmp_path / name).write_text(text)
     (tmp_path / "others.csv").write_text(text + "0.1,0.1\n")
@@ -122,7 +135,7 @@ def test_records_of_the_owners_are_no_public_ones(tmp_path):
         with pytest.raises(StudyInvalid, match="study's own records"):
             plan_owners(written(tmp_path, {"data": name}, base, value=None, owners=free(OWNERS)))
     plan = plan_owners(written(tmp_path, {"data": "others.csv"}, base, value=None, owners=free(OWNERS)))
-    assert plan.known.source.startswith("7 public records")
+    assert plan.known.source.startswith("13 public records")
 
 
 def test_epsilons_for_replaced_records_are_halved_for_the_ledger(tmp_path):

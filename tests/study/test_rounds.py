@@ -22,6 +22,7 @@ def rows(values, name="test accuracy"):
         ("log-likelihood", True),
         ("validation loss", False),
         ("mean squared error", False),
+        ("relative fitness", False),
     ],
 )
 def test_losses_and_errors_are_better_when_they_fall(name, up):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
+from shlex import quote
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -35,7 +37,8 @@ def plan(
     write_question: Annotated[
         Path | None,
         typer.Option(
-            "--write-question", help="Write the study of [pilot] epsilon, to submit it to stations, and plan nothing."
+            "--write-question",
+            help="Write the study of the private question (pilot.epsilon), to submit it to stations, and plan nothing.",
         ),
     ] = None,
     data_dir: Annotated[
@@ -48,6 +51,7 @@ def plan(
     from hedgerow.study import planned_files
     from hedgerow.study.owners_file import load_owners
     from hedgerow.study.pilot_question import was_asked
+    from hedgerow.study.plan_places import refuse_places
     from hedgerow.study.planning import pilot_folder, plan_owners
 
     file = load_owners(owners)
@@ -57,6 +61,8 @@ def plan(
         raise StudyInvalid(
             "--write-study needs a study to start from.", remedy='Name it in the file of owners: study = "study.toml".'
         )
+    files = {"--out": out, "--write-study": write_study, "--write-question": write_question}
+    refuse_places(owners, file, files, write_guards)
     if write_question is not None:
         planned_files.write_question(file, write_question, data_dir)
         _say(f"Question: {write_question}; of a run at stations, name the folder: [pilot] run = ...")
@@ -82,7 +88,10 @@ def plan(
     if out is not None:
         _say(f"Page: {out}")
     if write_study is not None:
-        _say(f"Study: {write_study}" + (f"; submit it with --stations {','.join(found.epsilons)}" if len(out_of) > 0 else ""))
+        _say(
+            f"Study: {write_study}"
+            + (f"; submit it with --stations {quote(','.join(found.epsilons))}" if len(out_of) > 0 else "")
+        )
     if write_guards is not None:
         _say(f"Guards: {len(wrote['guards'])} in {write_guards}")
 
@@ -107,7 +116,8 @@ def show(found: OwnersPlan, sections: str = "") -> None:
     few = f"{len(found.prefix)} best of equal weight {digits(found.prefix_fitness)}"
     _say(f"With {whom}: equal weights {digits(found.equal)}, best weights {digits(found.weighted)}; the {few}.")
     if found.price is not None and found.payments is not None and found.value is not None:
-        _say(f"{plan_page.incentive(found)} Payments {money(found.payments)} in all; worth {money(found.value)} x fitness.")
+        worth = f"A unit of relative fitness is worth {money(found.value)} to the learner."
+        _say(f"{plan_page.incentive(found)} Payments {money(found.payments)} in all. {worth}")
     _say("\nAssumed", "bold")
     for sentence in found.assumptions:
         _say(f"- {sentence}")
@@ -147,5 +157,6 @@ def told(found: OwnersPlan) -> dict[str, Any]:
 
 
 def _say(words: str, style: str = "") -> None:
-    """Print words as they are, folded at the terminal's width."""
-    console.print(Text(words, style=style))
+    """Print words as they are, folded at the terminal's width between words alone: a number of thousands stays on its line."""
+    lines = [fill(line, console.width, break_long_words=False, break_on_hyphens=False) for line in words.split("\n")]
+    console.print(Text("\n".join(lines), style=style), soft_wrap=True)

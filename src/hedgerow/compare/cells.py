@@ -45,7 +45,7 @@ def cells(study: Study, *, quick: bool = False, changes: Iterable[Change] = ()) 
     Raises
     ------
     StudyInvalid (HR-101)
-        A cell is no lawful study; the message names it.
+        A cell is no lawful study; the message names it. Parties have budgets, and cells no ledger that all of them share.
     """
     section = study.comparison
     if section is None:
@@ -57,7 +57,21 @@ def cells(study: Study, *, quick: bool = False, changes: Iterable[Change] = ()) 
         )
     base = {"baselines": False} | study.model_dump(mode="json", exclude_unset=True, exclude={"comparison"})
     always = [*(section.quick.items() if quick else ()), *((k, v) for k, v in changes if k.split(".")[0] not in _OF_THE_WHOLE)]
-    return [_cell(study, base, row, column, always) for row, column in product(section.rows, section.columns)]
+    made = [_cell(study, base, row, column, always) for row, column in product(section.rows, section.columns)]
+    _refuse_ledgers_apart(made)
+    return made
+
+
+def _refuse_ledgers_apart(made: Sequence[Cell]) -> None:
+    """Refuse budgets of parties where each run would spend them anew, since it counts by a ledger of its own."""
+    ledgers = {cell.study.budget.ledger if cell.study.budget else None for cell in made}
+    if len(made) > 1 and any(cell.study.party_budgets for cell in made) and (None in ledgers or len(ledgers) > 1):
+        raise StudyInvalid(
+            f"party_budgets limits what a party loses by all {len(made)} runs, which have no ledger in common: "
+            "each of them would spend it anew.",
+            remedy='Give them one, e.g. [budget] unit = "record", ledger = "owners.sqlite", with an epsilon and a delta; '
+            "or leave party_budgets out of the comparison.",
+        )
 
 
 def _cell(study: Study, base: dict[str, Any], row: Variant, column: Variant, always: list[Change]) -> Cell:

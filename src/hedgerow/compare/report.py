@@ -102,11 +102,15 @@ def beside(run: Standing) -> str:
 
 
 def headline(found: Standings) -> tuple[tuple[str, Value], ...]:
-    """What a reader looks for first: the best run, or how far we are from the publication."""
+    """What a reader looks for first: how far we are from the publication, from where to where runs go, or the best of them."""
     differences = [run.difference for run in found.runs if run.difference is not None]
     if differences:
         mean = sum(differences) / len(differences)
         return (("mean difference", round(mean, 5)), ("largest difference", round(max(differences, key=abs), 5)))
+    if found.section.span and found.finished:
+        values = [run.value for run in found.finished if run.value is not None]
+        ends = dict.fromkeys(show(end) for end in (min(values), max(values)))
+        return ((found.measure, " to ".join(ends)),)
     winner = found.winner if found.section.alike else None
     return () if winner is None else ((f"best {found.measure}", winner.value), ("in the run", winner.cell.name))
 

@@ -135,6 +135,7 @@ class Channel:
             meaning=LAWFUL[self.noise_at, hidden.hides_rows],
             shows=hidden.shows,
             shared=mechanism is not None and mechanism.key is not None,
+            least=max(hidden.least, 0 if mechanism is None else mechanism.least),
         )
 
 
@@ -158,6 +159,8 @@ class Protection:
         Who sees what, in words.
     shared : bool
         Whether several questions share the mechanism's noise or its charge.
+    least : int
+        Parties in the smallest cohort of which a total is made: by the aggregation, and by noise in shares.
     """
 
     clip: Bounds | None
@@ -173,6 +176,7 @@ class Protection:
     meaning: str
     shows: str
     shared: bool = False
+    least: int = 0
 
     @property
     def noisy(self) -> bool:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
+
+import numpy as np
 
 from hedgerow.errors import BudgetInvalid
 
+from .arrays import Array
 from .events import Part, Sampling
 
 
@@ -43,6 +47,23 @@ class Cohort:
         if self.sampling.kind == "all":
             return (0, 1)
         return (self.part.index, self.part.n_parts) if self.part is not None and self.part.partition == 0 else None
+
+
+def groups_of(names: Sequence[str], groups: int, key: bytes, *, balanced: bool) -> Array:
+    """Return each party's group, from 0; by its name alone, or where they are balanced by its place among all names.
+
+    Groups are alike likely for each party. Which of balanced groups have one party more is drawn too.
+    """
+
+    def drawn(word: str, person: bytes = b"") -> bytes:
+        return blake2b(word.encode(), key=key, digest_size=16, person=person).digest()
+
+    if not balanced:
+        return np.array([int.from_bytes(drawn(name), "little") % groups for name in names])
+    labels = np.array(sorted(range(groups), key=lambda k: drawn(str(k), b"group")))
+    own = np.empty(len(names), np.int64)
+    own[sorted(range(len(names)), key=lambda i: drawn(names[i]))] = labels[np.arange(len(names)) % groups]
+    return own
 
 
 def check_sampling(

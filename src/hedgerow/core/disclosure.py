@@ -89,7 +89,7 @@ def worn(event: Event, sampling: Sampling) -> float:
     `MOST_EPSILON`.
     """
     q = event.rate * (sampling.rate if sampling.kind in ("poisson", "records", "fixed") else 1.0)
-    times = event.count * (sampling.rate if sampling.kind in ("given", "part") else 1.0)
+    times = event.count * (sampling.rate if sampling.kind in ("given", "part", "dealt") else 1.0)
     if event.kind in ("gaussian", "skellam"):
         one = event.noise_multiplier**-2
         return times / MOST_SQUARES * (min(one, q**2 * math.expm1(one)) if q < 1 else one)

@@ -66,18 +66,19 @@ class Sampling:
 
     Parameters
     ----------
-    kind : {"all", "poisson", "records", "fixed", "given", "part"}
+    kind : {"all", "poisson", "records", "fixed", "given", "part", "dealt"}
         Everybody; each party by itself with probability `rate`; each record of every party by itself with probability
         `rate`; exactly `size` parties without replacement; `size` parties by a public schedule, at which neighbours differ
-        in what one party contributes; a group of a partition, to which a party belongs by its name alone.
+        in what one party contributes; a group of a partition, to which a party belongs by its name alone; one of groups of
+        equal size, to which parties are dealt by their names together, neighbours as of a public schedule.
         What of it a charge may count on depends on the unit: `as_charged`.
     rate : float
         Probability that a given party, or record, is in the cohort.
     size : int
-        Parties in the cohort (`fixed`, `given` and `part` only).
+        Parties in the cohort (`fixed`, `given`, `part` and `dealt` only).
     """
 
-    kind: Literal["all", "poisson", "records", "fixed", "given", "part"] = "all"
+    kind: Literal["all", "poisson", "records", "fixed", "given", "part", "dealt"] = "all"
     rate: float = 1.0
     size: int = 0
 
@@ -92,6 +93,7 @@ class Sampling:
             "fixed": f"{self.size} parties",
             "given": f"{self.size} by schedule",
             "part": f"{self.size} of a partition",
+            "dealt": f"{self.size} of a partition, dealt",
         }[self.kind]
 
     def as_charged(self, unit: Unit) -> Sampling:

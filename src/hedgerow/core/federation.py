@@ -12,7 +12,6 @@ records. Rooms that run programs (engines, runs, studies) open handles by `insid
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from hashlib import blake2b
 from importlib import import_module
 from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
@@ -26,7 +25,7 @@ from .arrays import Array, Arrays
 from .bound import Bounds
 from .channel import Channel, Protection
 from .closed import Closed
-from .cohort import Cohort, check_sampling
+from .cohort import Cohort, check_sampling, groups_of
 from .engine import Engine
 from .events import Part, Sampling
 from .ledger import Ledger
@@ -239,11 +238,12 @@ class Federation(Closed):
         chosen = np.array([name in wanted for name in run.engine.parties])
         return self._cohort(Sampling("given", len(wanted) / run.size, len(wanted)), chosen)
 
-    def split(self, groups: int) -> tuple[Federation, ...]:
+    def split(self, groups: int, *, balanced: bool = False) -> tuple[Federation, ...]:
         """Return a partition of the parties into so many disjoint groups.
 
         A party's group follows from its name and from randomness of the server, whatever the data are. A unit is in one group,
-        so questions to all groups cost what those to the dearest one cost. Groups differ in size, and one may be empty.
+        so questions to all groups cost what those to the dearest one cost. Groups differ in size, and one may be empty; where
+        they are `balanced`, by one party at most, and a group follows from all names together: a public schedule.
 
         Raises BudgetInvalid (HR-214) where there are fewer parties than groups, or this is a cohort.
         """
@@ -257,9 +257,8 @@ class Federation(Closed):
             )
         partition = run.next_cohort(_INSIDE[self].branch)
         key = run.streams.entropy(self._place_of_cohort, "server", "groups")(32)
-        drawn = (blake2b(name.encode(), key=key, digest_size=16).digest() for name in run.engine.parties)
-        own = np.array([int.from_bytes(one, "little") % groups for one in drawn])
-        return tuple(self._group("part", own == k, Part(partition, k, groups)) for k in range(groups))
+        own = groups_of(run.engine.parties, groups, key, balanced=balanced)
+        return tuple(self._group("dealt" if balanced else "part", own == k, Part(partition, k, groups)) for k in range(groups))
 
     def _in_turn(self, every: int) -> Federation:
         """The group whose turn it is: by the questions that share the mechanism's noise, else by cohorts."""
@@ -271,7 +270,7 @@ class Federation(Closed):
         chosen[order[np.arange(run.size) % every == now]] = True
         return self._group("given", chosen, Part(0, now, every))
 
-    def _group(self, kind: Literal["given", "part"], chosen: Array, part: Part) -> Federation:
+    def _group(self, kind: Literal["given", "part", "dealt"], chosen: Array, part: Part) -> Federation:
         return self._cohort(Sampling(kind, float(chosen.mean()), int(chosen.sum())), chosen, part=part)
 
     @property

@@ -136,7 +136,7 @@ class Entry:
         cohort: Hashable = (self.run, self.branch, self.round, sampling)
         if self.cohort:
             cohort = (self.run, self.drawn, "cohort", self.cohort, sampling)
-        if part is not None and sampling.kind in ("all", "given", "part"):
+        if part is not None and sampling.kind in ("all", "given", "part", "dealt"):
             cohort = (self.run, self.drawn, sampling.kind, part[0])
         return Debit(cohort, sampling, event or self.event, part)
 
@@ -312,7 +312,12 @@ class Ledger:
     @property
     def released(self) -> list[Entry]:
         """What all runs asked; what a resumed run expects was released before."""
-        return [*self.others, *self.entries, *self._expected]
+        return [*self.others, *self.own]
+
+    @property
+    def own(self) -> list[Entry]:
+        """What this run asked, also what it expects to ask once more after a resumption."""
+        return [*self.entries, *self._expected]
 
     def rewind(self, length: int, *, replay: bool) -> None:
         """Return to an earlier length, for a resumed run.
@@ -355,7 +360,9 @@ class Ledger:
             )
 
     def by_party(self) -> PartyCosts:
-        """What everything so far cost the parties that have limits."""
+        """What everything so far cost the parties that have limits; what a resumed run expects cost them before."""
+        if self._expected:
+            return PartyCosts(self.party_limits, self.released).caught_up()
         if self._by_party is None or not self._by_party.fits(self.party_limits, self.others, self.entries):
             self._by_party = PartyCosts(self.party_limits, self.others, self.entries)
         return self._by_party.caught_up()

@@ -34,6 +34,11 @@ class LedgerView:
         return self.since(0)
 
     @property
+    def own(self) -> list[Entry]:
+        """What was asked by this run, also what it expects to ask once more after a resumption: copies."""
+        return list(map(_shown, _VIEWED[self].own))
+
+    @property
     def others(self) -> list[Entry]:
         """What other runs wrote to a shared record: copies."""
         return list(map(_shown, _VIEWED[self].others))

@@ -293,11 +293,15 @@ class Run:
         )
 
     def _by_party(self, release: Release, cohort: Cohort) -> tuple[tuple[str, Event], ...]:
-        """What a question costs parties of whom its plan tells it; nothing those who are left out by name, which is public."""
+        """What a question costs parties of whom its plan tells it; nothing those who are left out by name, which is public.
+
+        Where a plan tells nothing of parties, those are named that have a budget of their own.
+        """
         found = release.events_of(self.engine.parties)
-        if release.tells_parties_apart and cohort.sampling.kind == "given" and cohort.part is None:
+        if cohort.sampling.kind == "given" and cohort.part is None:
+            counted = self.engine.parties if release.tells_parties_apart else self.ledger.party_limits
             asked = set(cohort.members)
-            found |= {name: Event("none") for name in self.engine.parties if name not in asked}
+            found |= {name: Event("none") for name in counted if name not in asked}
         return tuple(found.items())
 
     def _turns_moved(self, cohort: Cohort) -> bool:

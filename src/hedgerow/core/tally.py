@@ -108,7 +108,8 @@ class Priced:
 class PartyCosts:
     """What the entries of all runs cost each party that has a limit, by its own noise.
 
-    A party is charged for every question of the run, also where a drawn cohort left it out: who was drawn is not in a ledger.
+    A party is charged for every question of the run, also where a drawn cohort left it out, or where it had stopped by a count
+    of its own: neither is in a ledger. Only those whom an entry names as left out pay nothing.
     """
 
     def __init__(self, limits: Mapping[str, Limit], *lists: list[Entry]) -> None:

@@ -303,7 +303,7 @@ def _times(codes: Mapping[str, str]) -> dict[str, int]:
 def steadily(outbox: Outbox) -> bool:
     """Whether such totals are over the same parties: no noise of parties hides one in them, or it is used up."""
     steady = outbox.worn or not outbox.release.hides_parties
-    return steady and outbox.question.cohort.sampling.kind in ("all", "records", "part")
+    return steady and outbox.question.cohort.sampling.kind in ("all", "records", "part", "dealt")
 
 
 def _chosen(scheme: AggregationScheme, bits: int, records: float, largest: float | None, mode: Mode) -> Hidden:

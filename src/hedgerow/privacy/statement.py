@@ -162,7 +162,7 @@ def _counted(ledger: Ledger, releases: list[Entry]) -> str:
 def adjacency(releases: list[Entry], unit: Unit) -> str:
     """Which data are neighbours, and from whom they are hidden."""
     at_party = [entry.mechanism.endswith("at the party") for entry in releases]
-    if unit == "party" and any(entry.sampling.kind == "given" for entry in releases):
+    if unit == "party" and any(entry.sampling.kind in ("given", "dealt") for entry in releases):
         return "between any two contributions of a party at a public schedule, against whoever sees the releases alone"
     if all("in shares of" in entry.mechanism for entry in releases):
         least = max(entry.mechanism.split("in shares of ")[-1] for entry in releases)

@@ -56,7 +56,7 @@ dd { font-family: var(--sans); font-variant-numeric: tabular-nums; overflow-wrap
 .glance { margin-top: 2.5rem; }
 .metrics { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: 1.5rem; }
 .metrics dd { font-size: 2.25rem; line-height: 1.15; font-weight: 300; letter-spacing: -0.02em; white-space: nowrap; }
-.metrics dd.words { font-size: 1.5rem; line-height: 1.725; font-weight: 400; letter-spacing: 0; }
+.metrics dd.words { font-size: 1.5rem; line-height: 1.725; font-weight: 400; letter-spacing: 0; white-space: normal; }
 .facts { display: flex; flex-wrap: wrap; gap: 0.9rem 2.25rem; margin-top: 1.75rem; padding-top: 1.1rem;
   border-top: 1px solid var(--hair); }
 .provenance { display: grid; gap: 0.5rem; margin-top: 0.9rem; }
@@ -147,8 +147,9 @@ footer p { font: 0.8125rem/1.5 var(--sans); color: var(--soft); }
   section { margin-top: 2.5rem; }
   .privacy, .warnings { margin-inline: -1.1rem; padding-inline: 1.1rem; border-radius: 0; }
   .privacy p { font-size: 1.125rem; }
-  .metrics { grid-template-columns: 1fr 1fr; gap: 1.2rem; }
+  .metrics { grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 1.2rem; }
   .metrics dd { font-size: 1.8rem; }
+  .metrics dd.words { font-size: 1.25rem; line-height: 1.35; overflow-wrap: break-word; }
   .facts { gap: 0.8rem 1.6rem; }
   .provenance div { grid-template-columns: 1fr; gap: 0; }
   .saw div { grid-template-columns: 1fr; gap: 0.25rem; }

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from hedgerow.core.events import Sampling, Unit
-from hedgerow.errors import BudgetInvalid
+from hedgerow.errors import BudgetInvalid, SettingsInvalid
 from hedgerow.learn.queries.answers import Answers
 from hedgerow.learn.queries.keys import loss_of_keys, spec_of_keys, steps_of_keys
 from hedgerow.learn.queries.lengths import answers_for
@@ -95,7 +95,10 @@ def protected(study: Study) -> Unit:
 def _of_queries(built: Built, epsilons: Sequence[float], delta: float, adjacency: Adjacency) -> AccuracyCost:
     if built.test is None or not len(built.test):
         return AccuracyCost(f"No forecast: {UNKNOWN}")
-    estimate, names = _estimate(built), built.federation.names
+    try:
+        estimate, names = _estimate(built), built.federation.names
+    except SettingsInvalid as error:
+        return AccuracyCost(f"No forecast: {error.reason}")
     law, agreed_on = built.settings["noise"], built.settings["epsilons"]
     delta = (delta or built.settings["delta"]) if law == "gaussian" else 0.0
 
@@ -155,7 +158,7 @@ def _estimate(built: Built) -> PilotEstimate:
     spec, loss = spec_of_keys(built.schema, settings), loss_of_keys(built.schema, settings)
     x, y = spec.rows(table.columns), spec.targets(table.columns)
     whole = np.isfinite(x).all(axis=1) & np.isfinite(y)
-    n = f"{int(whole.sum()):,}".replace(",", " ")
+    n = f"{int(whole.sum()):,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
     return PilotEstimate.of_records(loss, x[whole], y[whole], settings["box"], f"{n} records of the server")
 
 
@@ -225,7 +228,7 @@ def _of_noise(study: Study, epsilons: Sequence[float], delta: float, data_dir: s
     )
     if not fits:
         return AccuracyCost(f"{none} Its noise is in the table.", (grid,))
-    said = f"{fits[0][1]:,}".replace(",", " ")
+    said = f"{fits[0][1]:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
     first = f"What {study.name} loses at epsilon {epsilons[0]:g}: noise makes its standard errors"
     known = f"Known from {said} records of the server; those of the parties are taken to be alike."
     if len(rows) == 1 and not fits[0][0].saturated:

@@ -55,15 +55,17 @@ class ForecastSection(Section):
     """What was expected of a run before its first question; the report prints it beside what was achieved."""
 
     measure: str = Field("relative fitness", min_length=1, description="a metric of the program's result")
-    expected: float = Field(description="the mean over runs")
-    low: float = Field(description="below which one run of twenty ends")
-    high: float = Field(description="above which one run of twenty ends")
+    expected: float = Field(allow_inf_nan=False, description="the mean over runs, between low and high")
+    low: float = Field(allow_inf_nan=False, description="below which one run of twenty ends")
+    high: float = Field(allow_inf_nan=False, description="above which one run of twenty ends")
     source: str = Field("", description="what was known before the first question, in a sentence")
 
     @model_validator(mode="after")
     def is_an_interval(self) -> ForecastSection:
         if not self.low <= self.high:
             raise ValueError(f"an interval of a run from {self.low:g} to {self.high:g}: low is at most high")
+        if not self.low <= self.expected <= self.high:
+            raise ValueError(f"{self.expected:g} is expected, outside the interval of a run from {self.low:g} to {self.high:g}")
         return self
 
 
@@ -100,12 +102,15 @@ def budget_grids(ledger: Ledger) -> tuple[Grid, ...]:
         return ()
     note = (
         "Epsilon per record, add-remove, of everything that this study releases: counted from the ledger, by each party's own "
-        "noise where parties add it, and else by that of the channel."
+        "noise where parties add it, and else by that of the channel. Every question counts for all parties but those that are "
+        "left out of it by name, also after a party stopped by itself."
     )
     return (Grid("Budgets of parties", ("party", "budget", "spent", "left", "delta"), tuple(rows[:SHOWN]), note),)
 
 
-def forecast_grids(study: Study, metrics: Mapping[str, float] | None = None, *, simulated: bool = True) -> tuple[Grid, ...]:
+def forecast_grids(
+    study: Study, metrics: Mapping[str, float] | None = None, *, simulated: bool = True, finished: bool = True
+) -> tuple[Grid, ...]:
     """What was expected of a run beside what was achieved; nothing where nobody said what.
 
     Parameters
@@ -114,6 +119,8 @@ def forecast_grids(study: Study, metrics: Mapping[str, float] | None = None, *, 
         What the program says of its result; None before a run.
     simulated : bool
         Whether whoever computed them holds all records.
+    finished : bool
+        Whether the run came to its end; of a shorter one nothing was expected.
     """
     said = study.forecast
     if said is None:
@@ -124,9 +131,11 @@ def forecast_grids(study: Study, metrics: Mapping[str, float] | None = None, *, 
     if metrics is not None:
         achieved = metrics.get(said.measure)
         unknown = "the program tells no such number" if simulated else "not known: only a simulation can compute it"
-        verdict = (
-            unknown if achieved is None else f"{'inside' if said.low <= achieved <= said.high else 'outside'} the interval"
-        )
+        verdict = f"{'inside' if achieved is not None and said.low <= achieved <= said.high else 'outside'} the interval"
+        if not finished:
+            verdict = "not compared: the run ended before all that was expected of it was asked"
+        elif achieved is None or not math.isfinite(achieved):
+            verdict = unknown if achieved is None else "not compared: it is no finite number"
         columns, row = (*columns, "achieved", "which is"), (*row, achieved, verdict)
     return (Grid("Forecast", columns, (row,), note),)
 

@@ -44,6 +44,9 @@ class ComparisonSection(BaseModel):
         True,
         description="whether the measure is one number of one table of records in all runs, so that one of them is the best",
     )
+    span: bool = Field(
+        False, description="whether the page begins with the least and the most of the measure, as where no run is the best"
+    )
     reference: str = Field("", description="a row with which the others are compared: by what share they fall short of it")
     choose: bool = Field(False, description="whether one of the runs is to be chosen: which is best, and what choosing costs")
     published: dict[str, dict[str, float]] = Field(

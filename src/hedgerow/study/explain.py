@@ -113,7 +113,7 @@ def explain(
         left=what_left(run.ledger.entries, federation.protection.shows),
         published=table_of(said.published),
         tables=(
-            *forecast_grids(study, outcome.metrics, simulated=built.simulated),
+            *forecast_grids(study, outcome.metrics, simulated=built.simulated, finished=ended.stopped == "finished"),
             *budget_grids(run.ledger),
             *outcome.grids,
             *(grid_of(title, frame) for title, frame in outcome.tables.items()),

@@ -83,7 +83,7 @@ class PilotSection(Section):
     )
     run: str | None = Field(None, description="folder of that question's run, asked once; NAME-pilot beside the file")
     bounds: DeclaredBounds | None = Field(None, description="declared ends of the curvature")
-    curvature: tuple[float, ...] = Field((), description="eigenvalues of the second derivative; two are the ends of all")
+    curvature: tuple[float, ...] = Field((), description="eigenvalues of the second derivative, one for each coordinate")
     residual: float | None = Field(None, gt=0, description="the least loss, of linear regression the mean squared residual")
     sampling: float | None = Field(None, ge=0, description="excess, times n, of the best theta of n records; residual times d")
     best: tuple[float, ...] = Field((), description="the best theta along the eigenvectors of `curvature`")
@@ -124,7 +124,9 @@ class ValueSection(Section):
 class OwnerSection(Section):
     """One owner."""
 
-    records: int = Field(ge=1, description="certified, or what a private count released")
+    records: int = Field(
+        ge=1, description="certified, or what a private count released; their weight in all, if they have weights"
+    )
     epsilon: tuple[float, float] = Field(description="what it could be asked to spend at least, and at most")
     cost: float | None = Field(None, ge=0, description="c of c (e^epsilon - 1), in the learner's currency")
 

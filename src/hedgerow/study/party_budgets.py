@@ -6,8 +6,8 @@
     before each question  the ledger refuses it where it is too much for a party (`core.tally.PartyCosts`)
 
 Everything is counted from the ledger, which has the events of parties whose noise differs, so that a resumed run counts what
-it spent before. A party is charged for every question of its run, also for one that a drawn cohort leaves out, but for those
-of gradient queries that leave it out by name.
+it spent before. A party is charged for every question of its run, also for one that a drawn cohort leaves out and for those
+after it stopped by a count of its own (`stop_at`), which no ledger sees; but not for questions that leave it out by name.
 """
 
 from __future__ import annotations
@@ -43,10 +43,16 @@ def refuse_unaffordable(built: Built) -> Costs:
     found = planned_costs(built)
     for name, (budget, costs) in found.items():
         if not budget.admits(costs):
+            remedy = f"Ask fewer questions, have {name} add more noise, or agree on a larger party_budgets.{name}."
+            if built.settings.get("stop_at") is not None:
+                remedy = (
+                    f"A party is counted for all rounds, also for those after stop_at has it stop: leave party_budgets.{name} "
+                    "out, since stop_at is its limit; or ask for fewer rounds."
+                )
             raise BudgetExhausted(
                 f"rehearsed on made-up records, the study costs {name} epsilon {budget.spent(costs):.6g}, "
                 f"and its budget is {budget}.",
-                remedy=f"Ask fewer questions, have {name} add more noise, or agree on a larger party_budgets.{name}.",
+                remedy=remedy,
             )
     return found
 

@@ -21,6 +21,7 @@ from hedgerow.privacy.accounting.gaussian import gaussian_noise
 
 from .owners_file import OwnersFile
 from .pilot_question import QUESTION, ledger_budget, question_study
+from .plan_places import refuse_names
 from .planning import PROGRAM, asked_of
 from .study import BudgetSection, bundled, parse
 from .toml import read_toml, to_toml, toml_line
@@ -162,17 +163,17 @@ def write_question(file: OwnersFile, path: str | Path, data_dir: str | Path | No
     if file.pilot.epsilon is None:
         raise StudyInvalid("the file has no pilot.epsilon, so its plan asks nothing.", remedy="[pilot] epsilon = 0.1")
     question = question_study(file, asked_of(file, data_dir)).model_dump(mode="json", exclude_defaults=True)
-    _write(Path(path), f"# The question behind the plan of owners {file.digest}.\n\n{to_toml(question).lstrip()}\n")
+    _write(
+        Path(path),
+        f"# The question behind a plan, by the file of owners of digest {file.digest}.\n\n{to_toml(question).lstrip()}\n",
+    )
 
 
 def write_guards(plan: OwnersPlan, folder: str | Path) -> list[Path]:
     """Write a guard for each owner that takes part: OWNER.toml in a folder."""
+    refuse_names(list(plan.epsilons))
     paths = []
     for owner in plan.epsilons:
-        if not owner.replace(" ", "").replace("-", "").replace("_", "").isalnum():
-            raise CannotWrite(
-                f"the owner {owner!r} is no name of a file.", remedy="Use letters, digits, spaces, - and _.", asked=False
-            )
         paths.append(Path(folder) / f"{owner}.toml")
         _write(paths[-1], guard_text(plan, owner))
     return paths

@@ -13,6 +13,7 @@ Only the last asks owners anything.
 from __future__ import annotations
 
 import filecmp
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,7 @@ from .build import tables
 from .catalogue import listing
 from .keys import settings_of
 from .owners_file import ModelSection, OwnersFile, PilotSection, load_owners
+from .plan_digest import plan_digest
 from .study import Study, load
 
 PROGRAM = "gradient_queries"
@@ -103,7 +105,8 @@ def plan_file(
     """Plan from what a file says and what is known; `spent` as of `hedgerow.market.plan`."""
     value = None if file.value is None else file.value.per_fitness
     before = {"spent": spent, "spent_delta": spent_delta}
-    return plan(file.offers(), known, asked.noise, value=value, title=file.title, digest=file.digest, **before)
+    digest = plan_digest(file.digest, asked.study, known)
+    return plan(file.offers(), known, asked.noise, value=value, title=file.title, digest=digest, **before)
 
 
 def asked_of(file: OwnersFile, data_dir: str | Path | None = None) -> QueriesAsked:
@@ -126,7 +129,7 @@ def known_of(file: OwnersFile, asked: QueriesAsked, data_dir: str | Path | None 
         table = table if pilot.records is None else table.take(range(min(pilot.records, len(table))))
         x, y = asked.spec.rows(table.columns), asked.spec.targets(table.columns)
         weight = None if table.schema.weight is None else np.asarray(table[table.schema.weight], float)
-        source = f"{len(y):,} public records of {table.name}".replace(",", " ")
+        source = f"{len(y):,} public records of {table.name}".replace(",", "\N{NARROW NO-BREAK SPACE}")
         estimate = PilotEstimate.of_records(asked.loss, x, y, asked.steps.box, source, weight)
         return KnownLoss.of(estimate, asked.steps, rounds, quadratic=asked.loss.kind == "squared")
     raise StudyInvalid("pilot.epsilon is a question to the owners.", remedy="hedgerow.study.pilot_question.ask_once asks it.")
@@ -177,7 +180,8 @@ def _of_numbers(pilot: PilotSection, asked: QueriesAsked) -> KnownLoss:
     sampling = least * size if pilot.sampling is None else pilot.sampling
     if pilot.amplification is not None and pilot.bias is not None:
         how = {"amplification": pilot.amplification, "bias": pilot.bias}
-        return KnownLoss.of_numbers(size, **how, sampling=sampling, least=least, source=source)
+        zeros = math.log(2) if asked.loss.kind == "logistic" else 1.0
+        return KnownLoss.of_numbers(size, **how, sampling=sampling, least=least, zeros=zeros, source=source)
     if len(pilot.curvature) != size:
         raise StudyInvalid(
             f"pilot.curvature has {len(pilot.curvature)} eigenvalues, and rows have {size} coordinates.",

@@ -47,7 +47,7 @@ def laws(world: World, sampling: Sampling, unit: Unit, radius: float = 1.0) -> I
     q = sampling.rate
     if sampling.kind == "all":
         yield 1.0, math.fsum(totals)
-    elif sampling.kind in ("given", "part"):
+    elif sampling.kind in ("given", "part", "dealt"):
         yield 1.0, math.fsum(totals[: sampling.size])
     elif sampling.kind == "fixed":
         cohorts = list(combinations(totals, sampling.size))

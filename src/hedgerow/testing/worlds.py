@@ -39,10 +39,10 @@ from hedgerow.privacy.accounting.costs import Batch, costs
 from hedgerow.privacy.grid import Block, to_steps
 from hedgerow.privacy.mechanisms import Law, Noise, in_units
 
-Way = Literal["all", "poisson", "records", "fixed", "given", "turns", "part"]
+Way = Literal["all", "poisson", "records", "fixed", "given", "turns", "part", "dealt"]
 """How a cohort is drawn: as kinds of `Sampling`, and by turns."""
 
-WAYS: tuple[Way, ...] = ("all", "poisson", "records", "fixed", "given", "turns", "part")
+WAYS: tuple[Way, ...] = ("all", "poisson", "records", "fixed", "given", "turns", "part", "dealt")
 
 SCHEMA = Schema((Column("x", "number", shape=(3,), low=-1.0, high=1.0),))
 
@@ -87,7 +87,7 @@ def neighbours(unit: Unit, way: Way = "all", position: Position = "server", seed
         return
     for i in (0, 2, len(SIZES) - 1):
         yield Neighbours("a party without its data", one, held(_with(world, i, world[i][:0])))
-        if position == "party" or (way in ("given", "turns") and position == "server"):
+        if position == "party" or (way in ("given", "turns", "dealt") and position == "server"):
             yield Neighbours("a party with other data", one, held(_with(world, i, -world[i])))
     if way == "fixed" and position == "server":
         yield Neighbours("a party that is not on the roster", held([*world, np.ones((2, 3))]), one)
@@ -319,6 +319,7 @@ def _cohorts(fed: Federation, way: Way) -> tuple[Federation, ...]:
         "given": lambda: (fed.pick(fed.names[:4]),),
         "turns": lambda: tuple(fed.sample(every=2) for _ in range(2)),
         "part": lambda: fed.split(3),
+        "dealt": lambda: fed.split(3, balanced=True),
     }
     return drawn[way]()
 

@@ -61,7 +61,7 @@ def test_the_journal_of_a_station_has_the_parties_of_each_total(tmp_path):
     assert len(kept) == 32
 
 
-@pytest.mark.parametrize("kind", ["all", "records", "part", "poisson", "fixed", "given"])
+@pytest.mark.parametrize("kind", ["all", "records", "part", "dealt", "poisson", "fixed", "given"])
 def test_exact_totals_over_parties_that_are_drawn_anew_hide_no_rows(tmp_path, kind):
     require = RequireSection(hidden_rows=True)
     for text in (MEANS, PRIVATE):

@@ -1,18 +1,27 @@
 """Asynchronous gradient queries with weights over stations: each is asked as often as it agreed to, for its own epsilon."""
 
 import pytest
-from test_own_epsilons import OWNERS, QUERIES, charged
+from test_own_epsilons import OWNERS, QUERIES
 from test_own_noise import Service
 
 import hedgerow as hr
+from hedgerow.core.ledger import grouped
 from hedgerow.learn.queries import Inputs, Steps, answers_for, async_queries, loss_of
 from hedgerow.network.station.signatures import signature_of
+from hedgerow.privacy.accounting import epsilon
 from helpers import run_of
+from station_house import House
 
 IN_TURN = (
     QUERIES.replace("gradient_queries", "async_queries").replace("180", "{ alpha = 60, beta = 60, gamma = 60 }")
     + "every = 2\nweights = { alpha = 0.1, beta = 0.3, gamma = 1.0 }\n"
 )
+
+
+def charged(station):
+    """Epsilon of everything in a station's journal, computed anew from its entries."""
+    entries = [charge.entry() for _, charge in station.journal.charges()]
+    return epsilon(grouped(entries, "record"), delta=1e-6, adjacency="add-remove", accountant="basic")
 
 
 @pytest.mark.slow
@@ -21,8 +30,20 @@ def test_each_station_charges_its_own_epsilon_and_is_asked_no_further(tmp_path):
     service = Service(tmp_path, guards, approval="automatic", programs=[{"name": "async_queries"}])
     assert service.run(IN_TURN).state == "finished"
     for name, most in OWNERS.items():
-        assert charged(service.house.stations[name], "basic") == pytest.approx(most, rel=1e-12)
+        assert charged(service.house.stations[name]) == pytest.approx(most, rel=1e-12)
     assert service.run(IN_TURN.replace('"queries"', '"again"')).state == "refused"
+
+
+@pytest.mark.slow
+def test_a_guard_that_wants_cohorts_of_two_is_asked_in_no_smaller_one(tmp_path):
+    """Six stations in two steps are three in each; each station rehearses a deal of its own, and all approve."""
+    six = [*OWNERS, "delta", "epsilon", "zeta"]
+    text = IN_TURN.replace("{ alpha = 60, beta = 60, gamma = 60 }", "360").partition("weights")[0]
+    text = text.replace("gamma = 2.98", "gamma = 2.98, delta = 1.0, epsilon = 1.0, zeta = 1.0")
+    wants = {"approval": "automatic", "programs": [{"name": "async_queries"}]}
+    for least, status in ((3, {"approved"}), (4, {"refused"})):
+        house = House(tmp_path / str(least), dict.fromkeys(six, wants | {"least_cohort": least}))
+        assert {one["status"] for one in house.board(text).values()} == status
 
 
 class Listening(hr.InProcess):

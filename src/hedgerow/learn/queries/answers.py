@@ -14,8 +14,10 @@ Weights. A public factor w_l in (0, 1] scales an owner's sum after the owner has
     w_l (sum of gradients + noise)        a mean over all owners divides by sum_l w_l n_l
 
 A function of a noisy sum costs what the noisy sum costs, so epsilons, noise over the bound and charges are those without
-weights. The product is rounded to a grid that is finer by the power of two next to w_l: it has as many steps as before, totals
-are exact in any order, and through rings of whole numbers. A weight of 1 changes no bit.
+weights. The product is rounded to a grid that is finer by the power of two next to w_l: it has as many steps as before. Where
+g is the finest grid of all owners, totals below 2^53 g are exact in any order, and through a ring of 64 bits whose `largest`,
+times the number of owners, is at most 2^61 g. That is enough for weights from 1e-3 to 1; with smaller ones late digits may
+depend on the order of owners. A weight of 1 changes no bit.
 
 Source: Wu 2019, Theorem 1. Differs: sums in place of means; noise on an integer grid, a little larger for it; weights.
 """
@@ -33,9 +35,10 @@ import numpy as np
 from hedgerow.core.arrays import Array, Layout
 from hedgerow.core.bound import Bound, l1, l2
 from hedgerow.core.events import Event, Unit
+from hedgerow.core.ledger import Entry
 from hedgerow.core.mechanism import Plan
 from hedgerow.core.randomness import Entropy
-from hedgerow.errors import BudgetInvalid, SettingsInvalid, suggestion
+from hedgerow.errors import BudgetExhausted, BudgetInvalid, SettingsInvalid, suggestion
 from hedgerow.privacy.accounting import gaussian_noise
 from hedgerow.privacy.grid import Block, plan, to_steps
 from hedgerow.privacy.noise import LARGEST_SCALE, discrete_gaussian, discrete_laplace, grid_step
@@ -258,6 +261,26 @@ class Answers(Plan):
         noise = ", ".join(each if len(each) <= SHOWN else [*each[: SHOWN - 1], f"and {len(each) - SHOWN + 1} others"])
         times = f" of {self.repeats} trainings" * (self.repeats > 1)
         return f"{self.law.capitalize()}({noise}): epsilon {told} over {self.horizon} questions{times}, {self.neighbours},"
+
+
+IN_TURN = "once in"
+"""Tells answers of which each owner gives one in so many steps (`async_queries`)."""
+
+
+def answered(entries: Sequence[Entry], answers: Answers) -> int:
+    """How many answers an owner has given at most, whichever program asked: of everybody, and in turn, one in each round."""
+    in_turn = [entry for entry in entries if entry.mechanism.startswith(f"{answers} {IN_TURN} ")]
+    rounds = {entry.round if entry.part is None else (entry.drawn, entry.part.partition) for entry in in_turn}
+    return sum(entry.key == answers.key for entry in entries) + len(rounds)
+
+
+def refuse_beyond(answers: Answers, more: int, before: int) -> None:
+    """Refuse questions beyond the agreed horizon."""
+    if before + more > answers.horizon:
+        raise BudgetExhausted(
+            f"{before} questions were answered of the {answers.horizon} on which the owners agreed.",
+            remedy="What was released stands. For more, agree on a new horizon and new epsilons; they add up.",
+        )
 
 
 def weighted(steps: Array, step: float, weight: float) -> Array:

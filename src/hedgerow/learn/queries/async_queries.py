@@ -1,13 +1,14 @@
 """Asynchronous gradient queries: in each step some owners answer, and in each round every owner once.
 
     for round = 1 .. R:
-        step of owner l          <- drawn from 1 .. G, each alike likely, by the owner's name      public
+        step of owner l          <- dealt from 1 .. G: each alike likely, L/G owners to each step  public
         for t = 1 .. G:
             theta                -> owners whose step is t                                         broadcast
             sum of gradients, with noise of the owner for R answers                                local, sum
             gradient             <- G sum / n + ridge theta                                        server; n as in `program`
             theta, average       <- one step of the rule, number (round - 1) G + t of R G          server
 
+L owners are dealt to G steps as cards are: a step has floor(L/G) of them or one more, and which steps have one more is drawn.
 An owner answers in a step with the probability q = 1 / G, so G times a step's sum is expected to be the sum of all owners. Of
 T = R G steps it answers in R = q T and in none more: what it agreed on is spent to the last answer, and between two answers lie
 at most 2 G - 2 steps. A coin that is tossed anew in each step would choose some owners more often than they agreed to answer;
@@ -22,7 +23,8 @@ To this comes that owners differ: in a single step (1 - q) / q times the sum of 
 the steps of a round but for what theta moved meanwhile. `hedgerow.market.asynchronous` forecasts both.
 
 Cost. Who answers is public, so being drawn protects nobody, and nothing is claimed for it. An owner and all its records are in
-one group of a round, which follows from its name: all groups together cost what one answer costs (parallel composition).
+one group of a round, which follows from names: all groups together cost what one answer costs (parallel composition). Names are
+the same in neighbouring worlds, as these differ by a record.
 
 Releases : sums of gradients of the owners of a step, shape of theta; once in each step that has any.
 State    : none at the parties.
@@ -33,7 +35,8 @@ Source   : Wu 2019, Conclusions: asynchronous updates are future work, in which 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -49,21 +52,29 @@ from hedgerow.core.mechanism import Plan
 from hedgerow.core.question import local
 from hedgerow.core.randomness import Entropy
 from hedgerow.data import complete_cases, load
-from hedgerow.errors import NobodyAnswered, SettingsInvalid
+from hedgerow.errors import (
+    BudgetExhausted,
+    CohortTooSmall,
+    HedgerowError,
+    NobodyAnswered,
+    PartyDeclined,
+    RoundRefused,
+    SettingsInvalid,
+)
 
 from . import results
-from .answers import Answers
+from .answers import IN_TURN, Answers, answered, refuse_beyond
 from .inputs import Inputs, inputs
 from .keys import INPUTS, OWNERS, loss_of_keys, planned_answers, spec_of_keys, steps_of_keys
 from .lengths import bound_of, longest_of
 from .losses import QueryLoss
-from .program import IN_TURN, QueryState, answered, check_answers, check_count, divisor, gradient, refuse_beyond
+from .program import QueryState, check_answers, check_count, divisor, gradient
 from .steps import Steps
 
-FEWEST_HIDDEN = 3
-"""Aggregations that hide rows add up so many or more."""
-DEALS = 10_000
-"""So often owners are dealt to steps, until each step of a round has enough of them."""
+log = logging.getLogger("hedgerow.learn")
+
+LOST = (NobodyAnswered, RoundRefused, CohortTooSmall, PartyDeclined, BudgetExhausted)
+"""What ends a step without a total after its owners were asked; the round goes on, unless a party's own code failed."""
 
 
 @dataclass(frozen=True)
@@ -179,18 +190,21 @@ def async_queries(
     Raises
     ------
     BudgetExhausted (HR-213)
-        The owners' agreed answers are used up; before anybody is asked in a round. A round that was broken off counts as one.
+        The owners' agreed answers are used up; before anybody is asked in a round. A round that was broken off counts as one,
+        also if nobody answered: an answer may have left and been lost, and its owner has paid for it.
     NobodyAnswered (HR-220)
-        In a whole round. Owners that are away for a step lose their turn, and their answer is missing from the sum.
+        In a whole round. Owners that are away for a step lose their turn, and their answer is missing from the sum. So do those
+        whose guards decline, and all owners of a step that an aggregation refused because too few answered.
     UnboundedSum (HR-210)
         The channel adds noise, and record weights declare no range.
     BudgetInvalid (HR-214), SettingsInvalid (HR-511)
-        As of `gradient_queries`; more steps in a round than owners; an aggregation that hides rows, and fewer than three owners
-        to a step.
+        As of `gradient_queries`; more steps in a round than owners; fewer owners to a step than the aggregation or the noise
+        in shares need.
     """
     n = divisor(n_records, federation.names, answers)
     check_count("rounds", rounds)
     check_count("every", every)
+    _check_groups(federation, every)
     zero, horizon = np.zeros(spec.size), rounds * every
     state = start or QueryState(0, zero, zero)
     known = complete_cases(federation, [*spec.features, spec.target], count=False)
@@ -201,37 +215,37 @@ def async_queries(
         answers.fit(spec.size)
         norm = 1 if answers.law == "laplace" else 2
         check_answers(answers, rounds, longest_of(federation.schema, loss, spec, steps.box, norm))
-        before = answered(federation, answers) - state.round
+        before = answered(federation.ledger.entries, answers) - state.round
         question, bound = partial(gradient_in_turn, loss=loss, box=steps.box, plan=AnswersInTurn(answers, every)), None
     for round in range(state.round + 1, rounds + 1):
         if answers is not None:
-            refuse_beyond(answers, round, before)
-        theta, average, away, heard = state.theta, state.average, NobodyAnswered("nobody was asked."), False
-        for t, group in enumerate(_dealt(asked, every), start=1):
-            k, total = (round - 1) * every + t, zero
-            if group.members:
-                try:
-                    total, heard = group.sum(question, theta, bound=bound), True
-                except NobodyAnswered as error:  # whoever is away loses its turn
-                    away = error
+            refuse_beyond(answers, 1, before + round - 1)
+        theta, average, heard = state.theta, state.average, False
+        away: HedgerowError | None = None
+        for t, group in enumerate(asked.split(every, balanced=True), start=1):
+            k, total, number = (round - 1) * every + t, zero, asked.asked
+            try:
+                total, heard = group.sum(question, theta, bound=bound), True
+            except LOST as error:  # whoever is away loses its turn
+                failed = isinstance(error, PartyDeclined) and error.__cause__ is not None
+                if failed or asked.asked == number:  # refused before anybody was asked
+                    raise
+                log.warning("round %d, step %d of %d ended without a total: %s", round, t, every, error.reason)
+                away = error if away is None or isinstance(error, NobodyAnswered) else away
             moved = steps.move(theta, every * total / n + loss.ridge * theta, k, horizon)
             theta, average = moved, steps.average(average, theta, moved, k, horizon)
-        if not heard:
+        if not heard and away is not None:
             raise away
         state = QueryState(round, theta, average)
         yield state
 
 
-def _dealt(federation: Federation, every: int) -> Sequence[Federation]:
-    """The owners of each step of a round; of rows that are hidden enough in each, dealt anew until they are."""
-    if not federation.protection.hides_rows:
-        return federation.split(every)
-    if federation.size >= FEWEST_HIDDEN * every:
-        for _ in range(DEALS):
-            groups = federation.split(every)
-            if all(len(group.members) >= FEWEST_HIDDEN for group in groups):
-                return groups
-    raise SettingsInvalid(
-        f"{federation.size} owners in {every} steps, and {federation.protection.aggregation} adds up {FEWEST_HIDDEN} or more.",
-        remedy="Take fewer steps to a round, every=2, or ask everybody: gradient_queries.",
-    )
+def _check_groups(federation: Federation, every: int) -> None:
+    """Refuse, before the first question, fewer owners to a step than a total is made of."""
+    least = federation.protection.least
+    if federation.size // every < least:
+        raise SettingsInvalid(
+            f"{federation.size} owners in {every} steps, and a total through {federation.protection.aggregation} is of {least} "
+            "owners or more.",
+            remedy="Take fewer steps to a round, every=2, or ask everybody: gradient_queries.",
+        )

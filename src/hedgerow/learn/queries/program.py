@@ -35,7 +35,7 @@ from hedgerow.display import displayed
 from hedgerow.errors import BudgetExhausted, SettingsInvalid, UnboundedSum, suggestion
 
 from . import results
-from .answers import Answers
+from .answers import Answers, answered, refuse_beyond
 from .inputs import Inputs, X, Y, inputs
 from .keys import INPUTS, OWNERS, loss_of_keys, planned_answers, spec_of_keys, steps_of_keys
 from .lengths import bound_of, longest_of
@@ -125,7 +125,7 @@ def gradient_queries(
         How records become inputs of bounded length.
     n_records : int or dict from owner to int
         The thesis's n, of all owners or of each, by which sums are divided: sum_l w_l n_l where owners have weights. Constants
-        in public; rough ones change the weight of the ridge.
+        in public; rough ones change the weight of the ridge. Where records have weights of their own, their sum.
     rounds : int
         The horizon T.
     steps : Steps
@@ -165,7 +165,7 @@ def gradient_queries(
         answers.fit(spec.size)
         norm = 1 if answers.law == "laplace" else 2
         check_answers(answers, rounds, longest_of(federation.schema, loss, spec, steps.box, norm))
-        in_turn = answered(federation, answers) - federation.ledger.uses(answers.key)
+        in_turn = answered(federation.ledger.entries, answers) - federation.ledger.uses(answers.key)
     for k in range(state.round + 1, rounds + 1):
         if answers is None:
             total = asked.sum(partial(gradient, loss=loss, box=steps.box), state.theta, bound=bound)
@@ -244,24 +244,4 @@ def check_answers(answers: Answers, rounds: int, longest: float | None) -> None:
         raise UnboundedSum(
             f"a record's gradient can be {longest or math.inf:g} long, but the answers are noised for {answers.bound}.",
             remedy="Plan them by answers_for with the same loss, inputs and box.",
-        )
-
-
-IN_TURN = "once in"
-"""Tells answers of which each owner gives one in so many steps (`async_queries`)."""
-
-
-def answered(federation: Federation, answers: Answers) -> int:
-    """How many answers the owners have given at most, whichever program asked: of everybody, and in turn, one in each round."""
-    entries = [entry for entry in federation.ledger.entries if entry.mechanism.startswith(f"{answers} {IN_TURN} ")]
-    rounds = {entry.round if entry.part is None else (entry.drawn, entry.part.partition) for entry in entries}
-    return federation.ledger.uses(answers.key) + len(rounds)
-
-
-def refuse_beyond(answers: Answers, more: int, before: int) -> None:
-    """Refuse questions beyond the agreed horizon."""
-    if before + more > answers.horizon:
-        raise BudgetExhausted(
-            f"{before} questions were answered of the {answers.horizon} on which the owners agreed.",
-            remedy="What was released stands. For more, agree on a new horizon and new epsilons; they add up.",
         )

@@ -14,6 +14,7 @@ from hedgerow.data import Schema, Table
 from hedgerow.report import Curve, Outcome, Series
 from hedgerow.report.numerals import show
 
+from .answers import answered
 from .fitness import noiseless, optimum, pooled, relative_fitness
 from .grid import Trial, looks_of, trials_of
 from .keys import loss_of_keys, planned_answers, spec_of_keys
@@ -63,7 +64,7 @@ def model(federation: Federation, settings: Settings, state: QueryState, records
     )
     tables = {"Coefficients": frame}
     if answers is not None:
-        spent, noise = answers.spent(state.round), dict(answers.multipliers)
+        spent, noise = answers.spent(answered(federation.ledger.own, answers)), dict(answers.multipliers)
         rows = [(name, epsilon, spent[name], noise[name] * answers.bound.radius) for name, epsilon in answers.epsilons]
         columns = ["owner", "agreed epsilon", f"spent, {answers.neighbours}", "scale of the noise on a sum"]
         tables["Epsilon by owner"] = pandas.DataFrame(rows, columns=columns)

@@ -3,11 +3,17 @@
 G steps to a round, one answer of each owner in each round, q = 1 / G;  p_l = w_l n_l / sum w n;  b_k as of `influences`:
 
     noise     A of `propagate`, times the variance of a step:  G sum_l w_l^2 Var_l / (sum w n)^2
-    spread    1/2 sum_h h sum_l sum over rounds of  [ G sum_k y_lk^2 - (sum_k y_lk)^2 ],     y_lk = b_k p_l g_lk
+    spread    1/2 sum_h h sum over rounds of  (1 + c) sum_l V(y_l) - c V(sum_l y_l),     y_lk = b_k p_l g_lk
+              V(y) = G sum_k y_k^2 - (sum_k y_k)^2
 
-g_lk is the mean gradient of owner l at the noiseless iterate of step k, along eigenvector h. In the step drawn for l, G g_l
-stands in place of g_l, in the other steps of the round 0. If a coin were tossed anew in each step, the bracket would be
-(G - 1) sum_k y_lk^2, with (1 - q) / q = G - 1. Within a round b_k and g_lk hardly change, so almost all of that cancels.
+g_lk is the mean gradient of owner l at the noiseless iterate of step k, along eigenvector h. In the step dealt to l, G g_l
+stands in place of g_l, in the other steps of the round 0: V(y_l) is the variance of that. If a coin were tossed anew in each
+step it would be (G - 1) sum_k y_lk^2, with (1 - q) / q = G - 1. Within a round b_k and g_lk hardly change, so almost all of
+that cancels.
+
+Steps have equal numbers of owners, but for one. So two owners are in the same step with a probability s a little below 1 / G,
+and their terms have a covariance of -c [G sum_k y_lk y_mk - sum_k y_lk sum_k y_mk], c = (1 - G s) / (G - 1). Of L owners, L a
+multiple of G, c = 1 / (L - 1), as of a sample without replacement. Noise of owners is independent of all that.
 
 Of losses that are not quadratic the spread is that of the parabola at theta*. Left out are the box, and that a step of one
 owner changes the gradients of the next, which is of the order of G times the step times the curvature: where that is below 1,
@@ -110,20 +116,41 @@ def asynchronous(
     path = errors(h, -vectors.T @ estimate.best, steps, horizon)[:horizon] * (h - ridge)
     shares = np.array([answers.weight(owner) for owner in owners]) * n
     shares /= shares.sum()
-    kept = 0.0
-    tossed = 0.0
+    scatter = _along(vectors, estimate.scatter) / n[:, None]  # of owners' means, about that of all
+    scatter += shares**2 @ scatter - 2 * shares[:, None] * scatter
+    common = path - ridge * vectors.T @ estimate.best
+    kept, tossed, together = 0.0, 0.0, np.zeros_like(path)
     for i, owner in enumerate(owners):
         if gradients is not None:
             drawn = [path + vectors.T @ gradients[owner]]
         else:
-            squares = np.full(len(h), spread**2 / len(h)) if spread is not None else _along(vectors, estimate.scatter) / n[i]
-            drawn = [path - ridge * vectors.T @ estimate.best, np.sqrt(squares) * np.ones_like(path)]
+            squares = np.full(len(h), spread**2 / len(h)) if spread is not None else scatter[i]
+            drawn = [common, np.sqrt(squares) * np.ones_like(path)]  # about the mean, so the second add up to zero
+        together += b * shares[i] * drawn[0]
         for gradient in drawn:
-            y = (b * shares[i] * gradient).reshape(answers.horizon, every, len(h))
-            kept += float((every * np.square(y).sum(1) - np.square(y.sum(1))).sum(0) @ h) / 2
-            tossed += float((every - 1) * np.square(y).sum((0, 1)) @ h) / 2
+            y = b * shares[i] * gradient
+            kept += float(_dealt(y, every) @ h) / 2
+            tossed += float((every - 1) * np.square(y).sum(0) @ h) / 2
+    c = _dependence(len(owners), every)
+    kept += c * (kept - float(_dealt(together, every) @ h) / 2)
     noise = every * mean_variance(answers, n) * without.amplification
     return AsynchronousForecast(without.bias, noise, kept, tossed)
+
+
+def _dealt(y: Array, every: int) -> Array:
+    """V of a term of every step, shape (steps, d), summed over rounds."""
+    rounds = y.reshape(-1, every, y.shape[1])
+    found: Array = (every * np.square(rounds).sum(1) - np.square(rounds.sum(1))).sum(0)
+    return found
+
+
+def _dependence(owners: int, every: int) -> float:
+    """c: by how much rarer two owners are in one step than if each were dealt by itself."""
+    if every == 1 or owners == 1:
+        return 0.0
+    fewest, more = divmod(owners, every)
+    same = fewest * ((every - more) * (fewest - 1) + more * (fewest + 1)) / (owners * (owners - 1))
+    return (1 - every * same) / (every - 1)
 
 
 def _along(vectors: Array, covariance: Array) -> Array:

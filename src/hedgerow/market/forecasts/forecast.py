@@ -12,7 +12,7 @@
 
 The step rule is followed exactly where the loss is a parabola, else along the path that public records take (`propagation`); a
 run's law is inverted exactly for normal noise (`interval`), which a sum of many Laplace noises nearly is. "Sample" is how far
-the best theta of the owners' records lies from that of everybody like them; without it (`sample=False`) the forecast is of the
+the result moves because the owners' records are not everybody like them; without it (`sample=False`) the forecast is of the
 fitness on the owners' own records. The interval holds for pilot and run together: where doubt is small beside a run's own
 deviation, it is that of a run; where steps decide and the pilot is small, most of it is doubt.
 
@@ -41,7 +41,7 @@ from hedgerow.report.numerals import show
 from .interval import interval
 from .owner_noise import mean_variance
 from .pilot_estimate import PilotEstimate
-from .propagation import FLAT, Propagation, propagate
+from .propagation import propagate
 
 SHARE = 0.9
 """Of runs between `low` and `high`."""
@@ -160,7 +160,7 @@ def forecast(
         Noise at the owners, in the order of `records`; or the variance of the channel's noise in each coordinate of the whole
         sum, added by the server or in shares of the parties (`channel_variance`).
     records : sequence of float
-        n_l of each owner, as the plan assumes them.
+        n_l of each owner, as the plan assumes them; where records have weights, their sum.
     weights : sequence of float, optional
         Public factor of each owner; by default those of the answers, and all 1 of a channel's noise.
     sample : bool
@@ -184,18 +184,16 @@ def forecast(
     variance = mean_variance(noise, n, w) if isinstance(noise, Answers) else noise / float(w @ n) ** 2
     found = propagate(estimate, steps, horizon)
     share = float(np.square(w) @ n) / float(w @ n) ** 2 if sample else 0.0
-    spread = variance * found.spread + share * sampled(found, estimate.scatter)
+    spread = variance * found.spread + share * found.drawn
     squares, turned = np.linalg.eigh(spread)
     means = turned.T @ (np.sqrt(np.maximum(found.eigenvalues, 0) / 2) * found.left)
     ends = interval(SHARE, means, np.sqrt(np.maximum(squares, 0)))
-    bias, noisy, sampling = found.bias, variance * found.amplification, share * estimate.sampling
+    bias, noisy, sampling = found.bias, variance * found.amplification, share * found.sampling
     least = estimate.least
     ceiling = of_zero(estimate) / least
     excess = bias + noisy + sampling
-    psi, doubt = excess / least, _doubt(estimate, steps, horizon, variance, share)
-    low, high = ((found.offset + end) / least for end in ends)
-    z = float(scipy.special.ndtri((1 + SHARE) / 2))
-    low, high = max(psi - math.hypot(psi - low, z * doubt), 0.0), psi + math.hypot(high - psi, z * doubt)
+    psi, doubt = excess / least, doubt_of(estimate, steps, horizon, variance, share)
+    low, high = widened(SHARE, psi, ((found.offset + ends[0]) / least, (found.offset + ends[1]) / least), doubt)
     return Forecast(
         excess,
         bias,
@@ -213,12 +211,22 @@ def forecast(
     )
 
 
-def _doubt(estimate: PilotEstimate, steps: Steps, horizon: int, variance: float, share: float) -> float:
-    """Standard error of the expected relative fitness, from replicas of the estimate."""
+def doubt_of(estimate: PilotEstimate, steps: Steps, horizon: int, variance: float, share: float) -> float:
+    """Standard error of the expected relative fitness, from replicas of the estimate; 0 where it has none.
+
+    `variance` is that of each coordinate of the mean gradient, `share` of the sample: sum_l w_l^2 n_l / (sum_l w_l n_l)^2.
+    """
     if len(estimate.replicas) < 2:
         return 0.0
-    found = [(propagate(one, steps, horizon).excess(variance) + share * one.sampling) / one.least for one in estimate.replicas]
+    moved = [(one.least, propagate(one, steps, horizon)) for one in estimate.replicas]
+    found = [(each.excess(variance) + share * each.sampling) / least for least, each in moved]
     return estimate.doubt * float(np.std(found, ddof=1))
+
+
+def widened(share: float, expected: float, ends: tuple[float, float], doubt: float) -> tuple[float, float]:
+    """The ends of a run's interval with this share of runs, wider by the doubt: both ways in squares, not below zero."""
+    z = float(scipy.special.ndtri((1 + share) / 2)) * doubt
+    return max(expected - math.hypot(expected - ends[0], z), 0.0), expected + math.hypot(ends[1] - expected, z)
 
 
 def channel_variance(federation: Federation, bounds: Bounds | None, size: int) -> float:
@@ -226,20 +234,13 @@ def channel_variance(federation: Federation, bounds: Bounds | None, size: int) -
     return noise_level(federation, bounds, "", size) ** 2
 
 
-def sampled(found: Propagation, scatter: Array) -> Array:
-    """Covariance, times n, of sqrt(H / 2) (theta*_n - theta*) along the eigenvectors of H: its trace is s."""
-    h = found.eigenvalues
-    roots = np.where(h > FLAT * max(h.max(), 0.0), 1 / np.sqrt(2 * np.maximum(h, 1e-300)), 0.0)
-    turned: Array = roots[:, None] * (found.vectors.T @ scatter @ found.vectors) * roots
-    return turned
-
-
 def of_zero(estimate: PilotEstimate) -> float:
     """Excess of coefficients of zero."""
     if estimate.rows is not None:
         rows = estimate.rows
         return float(rows.loss.cost(np.zeros_like(estimate.best), rows.x, rows.y, rows.w)) - estimate.least
-    return float(estimate.best @ estimate.curvature @ estimate.best) / 2
+    slope = 0.0 if estimate.slope is None else float(estimate.slope @ estimate.best)
+    return float(estimate.best @ estimate.curvature @ estimate.best) / 2 - slope
 
 
 def _assumed(estimate: PilotEstimate, noise: Answers | float, horizon: int) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hedgerow.core.arrays import Array
+from hedgerow.errors import SettingsInvalid
 from hedgerow.learn.queries.fitness import optimum, smooth
 from hedgerow.learn.queries.losses import QueryLoss
 
@@ -26,6 +27,9 @@ FOLDS = 8
 """So many replicas tell how well an estimate is known. Of public records each is what is left without one part of so many
 (jackknife); where the loss is no parabola, and has to be followed, it is that part alone, which costs less and says a little
 more doubt than there is."""
+
+FEWEST = 10
+"""Records for each coordinate of a row, at least. With fewer the curvature is that of these records and of nobody else."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,8 @@ class PilotEstimate:
         Estimates that differ as this one might: of parts of the records, or with noise once more.
     doubt : float
         Deviation of this estimate over that of the replicas; 0 without them.
+    slope : array of shape (d,), optional
+        Gradient at theta*, where no records are known and the box stops it; None stands for zeros.
     """
 
     curvature: Array
@@ -70,6 +76,7 @@ class PilotEstimate:
     rows: PilotRows | None = None
     replicas: tuple[PilotEstimate, ...] = ()
     doubt: float = 0.0
+    slope: Array | None = None
 
     @property
     def sampling(self) -> float:
@@ -78,11 +85,20 @@ class PilotEstimate:
 
     @classmethod
     def of_records(cls, loss: QueryLoss, x: Array, y: Array, box: float, source: str, w: Array | None = None) -> PilotEstimate:
-        """From records that belong to no party: x of shape (n, d), y of shape (n,), as `Inputs` makes them."""
+        """From records that belong to no party: x of shape (n, d), y of shape (n,), as `Inputs` makes them.
+
+        Raises
+        ------
+        SettingsInvalid (HR-511)
+            Fewer than ten records for each coordinate: neither the forecast nor its doubt would mean anything.
+        """
+        if len(y) < FEWEST * x.shape[1]:
+            raise SettingsInvalid(
+                f"{source or 'public records'}: {len(y)} are too few to know a loss of {x.shape[1]} coordinates by.",
+                remedy=f"Give at least {FEWEST * x.shape[1]}, ten for each; or declare bounds of the loss, or ask owners.",
+            )
         weights = np.ones(len(y)) if w is None else w
         found = _of_rows(PilotRows(loss, x, y, weights), box, source)
-        if len(y) < FOLDS * x.shape[1]:
-            return found
         fold, squared = np.arange(len(y)) % FOLDS, loss.kind == "squared"
         taken = [(fold != i) if squared else (fold == i) for i in range(FOLDS)]
         parts = tuple(_of_rows(PilotRows(loss, x[these], y[these], weights[these]), box, source) for these in taken)

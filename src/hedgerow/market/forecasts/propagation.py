@@ -9,11 +9,19 @@ Exactly for a quadratic loss while the box is inactive:
 
     expected excess = bias + v sum_h A_h
 
-For another loss, whose records the estimate knows, along the path that the rule takes there without noise:
+For another loss, whose records the estimate knows, and where the best theta lies on a wall of the box, along the path that the
+rule takes there without noise:
 
     theta_{k+1} <- project(theta_k - s_k gradient(theta_k));   H_k curvature there, P_k zero where the box stops a coordinate
     B_T = om_{T+1} I;   noise of step k adds  -s_k B_k P_k w_k;   B_{k-1} = om_k I + B_k P_k (I - s_k H_k)
     excess = f(theta) - f* + g'u + u'H u / 2             theta the result, g and H there, u what noise adds to it
+
+That records are a sample moves the result too: by the mean over records of - sum_k s_k B_k P_k (their gradient at theta_k),
+less its expectation. Without the records, their gradients at theta* stand for those along the way: R G R' is its covariance,
+
+    R = sum_k s_k B_k P_k;   along an eigenvector of a parabola   r_h = sum_k s_k sum_{j>k} om_j prod_{k<i<j} (1 - s_i h)
+
+which is H^-1 where the steps have ended, less where they have not, and zero along the box.
 
 which is exact up to the second order of the noise. om are the weights that the rule's average gives to the iterates; they are
 found by running the rule. The hinge's curvature is that of a rounded kink (`pilot_estimate.KINK`).
@@ -24,7 +32,7 @@ loss and the law of noise at once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -32,6 +40,7 @@ import scipy
 
 from hedgerow.core.arrays import Array
 from hedgerow.learn.queries.fitness import smooth
+from hedgerow.learn.queries.losses import QueryLoss
 from hedgerow.learn.queries.steps import Steps
 
 from .pilot_estimate import KINK, PilotEstimate, PilotRows
@@ -55,6 +64,8 @@ class Propagation:
         Expected excess along each, for noise of variance 1 in each coordinate of the mean gradient.
     spread : array of shape (d, d)
         Covariance of sqrt(h / 2) times the error along each, for the same noise; its diagonal is `amplifications`.
+    drawn : array of shape (d, d)
+        Covariance, times n, of sqrt(h / 2) times what n records of their own move the result by, along each.
     offset : float
         Excess of that least value; 0 of a quadratic loss.
     path : array of shape (T, d), optional
@@ -68,6 +79,7 @@ class Propagation:
     left: Array
     amplifications: Array
     spread: Array
+    drawn: Array
     offset: float = 0.0
     path: Array | None = None
     wander: Array | None = None
@@ -81,6 +93,11 @@ class Propagation:
     def amplification(self) -> float:
         """Expected excess for noise of variance 1."""
         return float(self.amplifications.sum())
+
+    @property
+    def sampling(self) -> float:
+        """Expected excess, times n, of the result of n records on everybody like them: s."""
+        return float(np.trace(self.drawn))
 
     def stopped(self, variance: float, box: float) -> float:
         """Share of all coordinates on their way that such noise takes out of the box, but for those that leave it anyway."""
@@ -98,11 +115,18 @@ class Propagation:
 @lru_cache(maxsize=64)
 def propagate(estimate: PilotEstimate, steps: Steps, horizon: int) -> Propagation:
     """Follow a start at zero and noise through `horizon` steps."""
-    if estimate.rows is not None and estimate.rows.loss.kind != "squared":
+    stopped = at_walls(estimate, steps.box)
+    if estimate.rows is not None and (stopped or estimate.rows.loss.kind != "squared"):
         return _along_path(estimate, estimate.rows, steps, horizon)
+    if stopped:
+        rows = parabola(estimate)
+        least = float(rows.loss.cost(estimate.best, rows.x, rows.y, rows.w))
+        return _along_path(replace(estimate, least=least), rows, steps, horizon)
     h, vectors = np.linalg.eigh(estimate.curvature)
     moved = errors(h, -vectors.T @ estimate.best, steps, horizon)
-    amplifications = h * np.square(influences(h, steps, horizon)).sum(0) / 2
+    moves = influences(h, steps, horizon)
+    drawn = _drawn(estimate, h, vectors, moves, estimate.best + moved[:-1] @ vectors.T)
+    amplifications = h * np.square(moves).sum(0) / 2
     path = estimate.best + moved[1:] @ vectors.T
     path[np.abs(path) > steps.box * (1 - 1e-9)] = np.nan
     wander, now = np.empty_like(path), np.zeros_like(h)
@@ -110,7 +134,40 @@ def propagate(estimate: PilotEstimate, steps: Steps, horizon: int) -> Propagatio
         now = np.square(1 - length * h) * now + length**2
         wander[k] = np.square(vectors) @ now
     left = average_weights(steps, horizon) @ moved
-    return Propagation(h, vectors, left, amplifications, np.diag(amplifications), path=path, wander=wander)
+    spread = np.diag(amplifications)
+    return Propagation(h, vectors, left, amplifications, spread, drawn, path=path, wander=wander)
+
+
+def _drawn(estimate: PilotEstimate, eigenvalues: Array, vectors: Array, moves: Array, path: Array) -> Array:
+    """What a sample moves the result by, where the loss is a parabola; the path without noise or box: theta_1 .. theta_T."""
+    roots = np.where(eigenvalues > FLAT * max(eigenvalues.max(), 0.0), np.sqrt(np.maximum(eigenvalues, 0.0) / 2), 0.0)
+    rows = estimate.rows
+    if rows is None:
+        shift = (roots * moves.sum(0))[:, None] * vectors.T
+        found: Array = shift @ estimate.scatter @ shift.T
+        return found
+    each = 2 * (rows.x @ path.T @ moves - rows.y[:, None] * moves.sum(0)) * (rows.x @ vectors)
+    return _covariance(each * roots, rows.w)
+
+
+def _covariance(each: Array, w: Array) -> Array:
+    each = each - w @ each / w.sum()
+    found: Array = (each.T * w) @ each / w.sum()
+    return found
+
+
+def at_walls(estimate: PilotEstimate, box: float) -> bool:
+    """Whether the box is known to stop the best theta: where records or the slope there are known."""
+    known = estimate.rows is not None or estimate.slope is not None
+    return known and bool(np.abs(estimate.best).max(initial=0.0) >= box * (1 - 1e-9))
+
+
+def parabola(estimate: PilotEstimate) -> PilotRows:
+    """Rows whose squared loss is, but for a constant, the parabola of an estimate that knows no records; H above zero."""
+    d = len(estimate.best)
+    x = np.sqrt(d / 2) * np.linalg.cholesky(estimate.curvature).T
+    towards = estimate.curvature @ estimate.best - (0.0 if estimate.slope is None else estimate.slope)
+    return PilotRows(QueryLoss("squared", 0.0), x, np.linalg.solve(x.T, towards * d / 2), np.ones(d))
 
 
 def _along_path(estimate: PilotEstimate, rows: PilotRows, steps: Steps, horizon: int) -> Propagation:
@@ -119,6 +176,7 @@ def _along_path(estimate: PilotEstimate, rows: PilotRows, steps: Steps, horizon:
     d = x.shape[1]
     weights = average_weights(steps, horizon)
     theta, average, moves, now = np.zeros(d), np.zeros(d), [], np.zeros((d, d))
+    thetas = np.zeros((horizon + 1, d))
     path, wander = np.empty((horizon, d)), np.empty((horizon, d))
     for k in range(1, horizon + 1):
         gradient = loss.gradient_sums(theta, x, y, w) / w.sum() + loss.ridge * theta
@@ -130,11 +188,14 @@ def _along_path(estimate: PilotEstimate, rows: PilotRows, steps: Steps, horizon:
         now = carried @ now @ carried.T + length**2 * kept
         path[k - 1], wander[k - 1] = np.where(inside, moved, np.nan), np.diag(now)
         theta, average = moved, steps.average(average, theta, moved, k, horizon)
-    tail, covariance = weights[horizon] * np.eye(d), np.zeros((d, d))
+        thetas[k] = theta
+    tail, covariance, each = weights[horizon] * np.eye(d), np.zeros((d, d)), np.zeros_like(x)
+    shift = np.zeros((d, d))
     for k in range(horizon - 1, -1, -1):
         length, kept, curvature = moves[k]
         added = length * tail @ kept
-        covariance += added @ added.T
+        covariance, shift = covariance + added @ added.T, shift + added
+        each += loss.slopes(x @ thetas[k], y)[:, None] * (x @ added.T)
         tail = weights[k] * np.eye(d) + tail @ kept @ (np.eye(d) - length * curvature)
     _, gradient, curvature = smooth(loss, average, x, y, w, KINK)
     h, vectors = np.linalg.eigh(curvature)
@@ -143,7 +204,12 @@ def _along_path(estimate: PilotEstimate, rows: PilotRows, steps: Steps, horizon:
     roots = np.sqrt(np.where(curved, h, 0.0) / 2)
     spread = roots[:, None] * (vectors.T @ covariance @ vectors) * roots
     offset = float(loss.cost(average, x, y, w)) - estimate.least - float(h @ np.square(left)) / 2
-    return Propagation(h, vectors, left, np.diag(spread).copy(), spread, offset, path, wander)
+    if estimate.rows is None:
+        turned = roots[:, None] * (vectors.T @ shift)
+        drawn = turned @ estimate.scatter @ turned.T
+    else:
+        drawn = _covariance(each @ vectors * roots, w)
+    return Propagation(h, vectors, left, np.diag(spread).copy(), spread, drawn, offset, path, wander)
 
 
 def errors(eigenvalues: Array, start: Array, steps: Steps, horizon: int) -> Array:

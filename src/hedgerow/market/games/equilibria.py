@@ -1,13 +1,18 @@
-"""Equilibria of a game: found from many starts, checked by what a deviation gains, and named.
+"""Equilibria of a game: found from many starts in two ways, checked by what a deviation gains, and named.
 
-An equilibrium is a profile from which nobody gains more than 1e-6 by deviating; nothing else is called one. It is
+    candidates   where best responses end, stable ones mostly;  where nobody's small step pays (`.rest_points`), stable or not
+    kept         from which nobody gains more than 1e-6 by another epsilon, searched over its whole range
+
+Nothing else is called an equilibrium. It is
 
     interior              everybody between the ends
     everybody at zero     everybody at the lowest epsilon (0)
     everybody at the cap
     on the boundary       somebody at an end
 
-and stable, if best responses lead back to it after each owner was moved by 1e-3.
+and stable, if best responses lead back to it after each owner alone, and all of them, were moved by 1e-3 up and down.
+Equilibria that differ in which of several equal owners does what are counted apart. There may be more than are found: nothing
+here proves that there are none.
 
 Existence and uniqueness. Payoffs that are continuous and concave in an owner's own epsilon have an equilibrium. It is the only
 one if they are diagonally strictly concave (Rosen 1965): G + G' negative definite at every profile, where G holds the
@@ -28,7 +33,8 @@ import scipy
 
 from hedgerow.core.arrays import Array
 
-from .responses import OpennessGame, deviation_gains, paths
+from .responses import OpennessGame, deviation_gains, in_turn, paths
+from .rest_points import rest_points
 
 Kind = Literal["interior", "everybody at zero", "everybody at the cap", "on the boundary"]
 
@@ -36,6 +42,7 @@ GAINS = 1e-6
 """An equilibrium leaves nobody more than this to gain."""
 
 NUDGE, APART = 1e-3, 1e-6
+ROUNDS, ENDED = 200, 1e-8
 
 
 @dataclass(frozen=True)
@@ -92,19 +99,20 @@ class Uniqueness:
 
 
 def equilibria(game: OpennessGame, starts: Array | None = None, *, n_starts: int = 12, seed: int = 0) -> list[Equilibrium]:
-    """Find equilibria: where best responses end from many starts, and where everybody is at an end.
+    """Find equilibria: where best responses end, where no small step pays, and where everybody is at an end.
 
     Parameters
     ----------
     starts : array of shape (m, players), optional
-        Besides random ones and the profiles in which some are at an end, everybody or one alone.
+        Of best responses, besides random ones and the profiles in which some are at an end, everybody or one alone.
     n_starts : int
-        Random starts.
+        Random starts of best responses. Small steps have starts of their own: 48 for every way to put some owners at an end
+        for at most 5 owners, 6 for 400 ways for more.
 
     Returns
     -------
     list of Equilibrium
-        Interior ones first; those within 1e-6 of each other once.
+        Those found; interior ones first, and stable ones before others; those within 1e-6 of each other once.
     """
     rng = np.random.default_rng(seed)
     p, low, cap = game.players, game.lowest, game.cap
@@ -112,12 +120,18 @@ def equilibria(game: OpennessGame, starts: Array | None = None, *, n_starts: int
     tried = [rng.uniform(low, cap, (n_starts, p)), alone, cap + low - alone]
     ends = paths(game, np.vstack(tried if starts is None else [np.asarray(starts, float), *tried]))[-1]
     corners = np.array([np.full(p, low), np.full(p, cap)])
-    found: list[Equilibrium] = []
-    for profile in [*ends, *corners]:
-        gain = float(deviation_gains(game, profile).max())
-        if gain <= GAINS and all(np.abs(profile - other.epsilons).max() > APART for other in found):
-            found.append(Equilibrium(profile, kind_of(game, profile), returns(game, profile), gain, game.payoffs(profile)))
-    return sorted(found, key=lambda e: (e.kind != "interior", not e.stable))
+    candidates = np.vstack([ends, corners, rest_points(game, rng)])
+    candidates = candidates[np.unique(candidates.round(8), axis=0, return_index=True)[1]]
+    gains = deviation_gains(game, candidates).max(1)
+    kept: list[int] = []
+    for k in np.argsort(gains, kind="stable"):
+        if gains[k] <= GAINS and all(np.abs(candidates[k] - candidates[other]).max() > APART for other in kept):
+            kept.append(int(k))
+    found = [
+        Equilibrium(candidates[k], kind_of(game, candidates[k]), bool(back), float(gains[k]), game.payoffs(candidates[k]))
+        for k, back in zip(kept, return_to(game, candidates[kept]), strict=True)
+    ]
+    return sorted(found, key=lambda e: (e.kind != "interior", not e.stable, *(-e.epsilons).round(6)))
 
 
 def kind_of(game: OpennessGame, profile: Array) -> Kind:
@@ -130,10 +144,23 @@ def kind_of(game: OpennessGame, profile: Array) -> Kind:
     return "on the boundary" if (at_low | at_cap).any() else "interior"
 
 
-def returns(game: OpennessGame, profile: Array) -> bool:
-    """Whether best responses lead back to a profile from where each owner was moved by 1e-3 into the range."""
-    nudge = np.where(profile + NUDGE <= game.cap, NUDGE, -NUDGE)
-    return bool(np.abs(paths(game, (profile + nudge)[None])[-1, 0] - profile).max() <= 10 * APART)
+def return_to(game: OpennessGame, profiles: Array) -> Array:
+    """Whether best responses lead back to each profile after each owner alone, and all, were moved by 1e-3 up and down.
+
+    Back is who comes within 1e-5 in 200 rounds.
+    """
+    nudges = NUDGE * np.vstack([np.eye(game.players), np.ones(game.players)])
+    starts = np.clip(profiles[:, None] + np.vstack([nudges, -nudges]), game.lowest, game.cap)
+    here, homes = starts.reshape(-1, game.players), np.repeat(profiles, starts.shape[1], 0)
+    back, going = np.zeros(len(here), bool), np.arange(len(here))
+    for _ in range(ROUNDS):
+        if not len(going):
+            break
+        moved = in_turn(game, here[going])
+        ended = np.abs(moved - here[going]).max(1) <= ENDED
+        here[going], back[going] = moved, np.abs(moved - homes[going]).max(1) <= 10 * APART
+        going = going[~(ended | back[going])]
+    return np.asarray(back.reshape(starts.shape[:2]).all(1))
 
 
 def uniqueness(game: OpennessGame, n_profiles: int = 400, seed: int = 0) -> Uniqueness:

@@ -148,15 +148,16 @@ class ShareGame:
         return found
 
     def slopes_of_slopes(self, profile: Array) -> Array:
-        """Derivative of each owner's own slope by each epsilon: shape (players, players), for a profile of shape (players,)."""
+        """Derivative of each owner's own slope by each epsilon: shape (..., players, players); not where everybody is at 0."""
         w, e = np.array(self.sizes), np.asarray(profile, float)
-        others, total = (part.copy() for part in self._sums(e))
+        others, total = self._sums(e)
         share, g, slope, bend = others / total, self.gain.value(e), self.gain.slope(e), self.gain.bend(e)
-        by_others = (w * e / total**2)[:, None] * w  # of the share, by the others' epsilons
-        own_and_others = np.outer(w, w) * (2 * others / total**3 - 1 / total**2)[:, None]
-        found: Array = self.scale * (by_others * slope[:, None] + own_and_others * g[:, None])
+        by_others = (w * e / total**2)[..., None] * w  # of the share, by the others' epsilons
+        own_and_others = np.outer(w, w) * (2 * others / total**3 - 1 / total**2)[..., None]
+        found: Array = self.scale * (by_others * slope[..., None] + own_and_others * g[..., None])
         own = share * bend - 2 * w * others / total**2 * slope + 2 * w**2 * others / total**3 * g
-        np.fill_diagonal(found, self.scale * own - np.exp(e))
+        k = np.arange(self.players)
+        found[..., k, k] = self.scale * own - np.exp(e)
         return self.sign * found
 
     def _sums(self, profile: Array) -> tuple[Array, Array]:

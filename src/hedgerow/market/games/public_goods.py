@@ -4,7 +4,7 @@
 
 The second derivative by the own epsilon is 2 b kappa n^2 / Q^2 (1 - 4 (n eps)^2 / Q) - c e^eps. Its first part is above 0
 wherever an owner provides less than a quarter of the precision: the payoff is not concave near 0. There its slope is - c, so
-that staying away is a local best answer to anybody who provides, and there may be several equilibria, in each of which others
+that staying away is a local best answer to anybody who provides, and there may be several equilibria, in most of which some
 ride free.
 Hence prices (`hedgerow.market.best_price`), under which what an owner earns does not depend on the others.
 
@@ -68,12 +68,14 @@ class PublicGoodsGame:
         return found
 
     def slopes_of_slopes(self, profile: Array) -> Array:
-        """Derivative of each own slope by each epsilon, for a profile of shape (players,)."""
+        """Derivative of each own slope by each epsilon; shape (..., players, players)."""
         e = np.asarray(profile, float)
         total, slopes = self._precision(e)
         worth = np.array(self.benefits) * self.kappa
-        found: Array = -2 * (worth * slopes)[:, None] * slopes / total**3
-        return found + np.diag(2 * worth * np.square(self.records) / total**2 - np.array(self.costs) * np.exp(e))
+        found: Array = -2 * (worth * slopes / total**3)[..., None] * slopes[..., None, :]
+        own = 2 * worth * np.square(self.records) / total**2 - np.array(self.costs) * np.exp(e)
+        found += own[..., None] * np.eye(self.players)
+        return found
 
     def _precision(self, e: Array) -> tuple[Array, Array]:
         """Q, of shape (..., 1), and its derivatives, of shape (..., players)."""

@@ -47,7 +47,7 @@ class OpennessGame(Protocol):
         ...
 
     def slopes_of_slopes(self, profile: Array) -> Array:
-        """Derivative of each own slope by each epsilon, for a profile of shape (players,): shape (players, players)."""
+        """Derivative of each own slope by each epsilon; shape (..., players, players)."""
         ...
 
 
@@ -99,22 +99,29 @@ def paths(game: OpennessGame, starts: Array, rounds: int = 200) -> Array:
     """
     walked = [np.array(starts, float)]
     for _ in range(rounds):
-        here = walked[-1].copy()
-        for owner in range(game.players):
-            here[:, owner] = best_responses(game, owner, here)
-        walked.append(here)
-        if np.abs(here - walked[-2]).max() <= STILL:
+        walked.append(in_turn(game, walked[-1]))
+        if np.abs(walked[-1] - walked[-2]).max() <= STILL:
             break
     return np.stack(walked)
 
 
+def in_turn(game: OpennessGame, profiles: Array) -> Array:
+    """Let every owner respond once, the first owner first: from profiles of shape (m, players) to such."""
+    here = profiles.copy()
+    for owner in range(game.players):
+        here[:, owner] = best_responses(game, owner, here)
+    return here
+
+
 def deviation_gains(game: OpennessGame, profile: Array) -> Array:
-    """What each owner would gain by its best other epsilon while the others stay: shape (players,), at least 0."""
-    here = np.asarray(profile, float)[None]
-    own = game.payoffs(here)[0]
-    gains = [game.payoffs(_with(here, k, best_responses(game, k, here)))[0, k] - own[k] for k in range(game.players)]
-    found: Array = np.maximum(np.array(gains), 0.0)
-    return found
+    """What each owner would gain by its best other epsilon while the others stay, at least 0.
+
+    A profile of shape (players,), or several of shape (m, players); the gains have its shape.
+    """
+    here = np.atleast_2d(np.asarray(profile, float))
+    best = [game.payoffs(_with(here, k, best_responses(game, k, here)))[:, k] for k in range(game.players)]
+    found: Array = np.maximum(np.stack(best, -1) - game.payoffs(here), 0.0)
+    return found.reshape(np.shape(profile))
 
 
 def _with(profiles: Array, owner: int, epsilon: Array) -> Array:

@@ -107,7 +107,8 @@ class SeparableGame:
     def slopes_of_slopes(self, profile: Array) -> Array:
         """A diagonal: no owner's slope depends on another's epsilon."""
         e = np.asarray(profile, float)
-        return np.diag(-6 * self._counted * self._unit / e**4 - np.array(self.costs) * np.exp(e))
+        own: Array = -6 * self._counted * self._unit / e**4 - np.array(self.costs) * np.exp(e)
+        return own[..., None] * np.eye(self.players)
 
     def social_cost(self, profile: Array) -> float:
         """What noise and openness cost all owners together; payments between them aside."""

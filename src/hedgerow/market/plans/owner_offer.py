@@ -15,7 +15,7 @@ class OwnerOffer:
     Parameters
     ----------
     records : int
-        A public number: certified, or released by a private count.
+        A public number: certified, or released by a private count. Where records have weights, their sum, as sums are weighted.
     epsilon : (lowest, highest)
         What it could be asked to spend over everything; twice the same number for exactly this one.
     cost : float, optional

@@ -26,14 +26,15 @@ class PlannedOwner:
     weight : float
         Public factor on its sum, noise and records; the largest is 1, and 0 says left out.
     without : float
-        By how much the relative fitness would be higher without it.
+        By how much the relative fitness would be higher without it, that of zeros at most, where it is known.
     advantage : float
-        By how much, at most, an attacker's guesses whether a record took part are better than a coin's, from everything that
-        was asked of the owner, also before the plan: from 0 to 1.
+        Power less false alarms, at most, of an attack on whether a record took part, from everything that was asked of the
+        owner, also before the plan: 0 to 1, or 2 P(right guess) - 1.
     payment, cost : float or None
         In the learner's currency; None where the plan has no prices.
     deviation : float or None
-        What another epsilon on offer, or none, would gain it at the same price: 0 or less.
+        What another epsilon on offer, or none, would gain it at the same price: at most a millionth of the learner's currency,
+        or the last digits of a payment above 1e15.
     entry : float or None
         The least price at which it takes part.
     """
@@ -68,11 +69,14 @@ class PlannedFitness:
     Attributes
     ----------
     expected, low, high : float
-        The mean over runs, and the ends between which 90 of 100 single runs lie.
+        The mean over runs, and the ends between which 90 of 100 single runs lie; these are wider by what another estimate of
+        the loss would change (`doubt`).
     noise, steps, sample : float
         Parts of `expected`: owners' noise, what the steps leave, and that so many records are a sample.
     saturated : bool
         Expected fitness is above that of zeros: the box stops theta, and the numbers are too high.
+    doubt : float
+        Standard error of `expected`, as far as the loss is not known well; 0 where that is not known.
     """
 
     expected: float
@@ -82,6 +86,7 @@ class PlannedFitness:
     steps: float
     sample: float
     saturated: bool = False
+    doubt: float = 0.0
 
 
 @displayed
@@ -114,7 +119,7 @@ class OwnersPlan:
     known : KnownLoss
         What the forecast follows from.
     digest : str
-        Of the file that the plan was made from.
+        Of all that the plan was made from: the file of owners, the study, and what was known.
     spent_delta : float
         At which that was spent; 0 where nothing was.
     """

@@ -11,7 +11,7 @@ Then, with these rounded numbers and no others
     weight    n / (s n + A a(epsilon)), the largest being 1, to four digits                     (`best_weights`)
     payment   price n^2 / (s n + A a(epsilon)); and, where a private question was asked before, its cost, to everybody
     forecast  bias + sum_l w_l^2 (s n_l + A a_l) / (sum_l w_l n_l)^2, over f(theta*)            (`excess`)
-    interval  5 % and 95 % of the law of one run's sum of squares                               (`interval`)
+    interval  5 % and 95 % of the law of one run's sum of squares, wider by the doubt           (`KnownLoss.run_ends`)
 
 So what is printed is what is used, charged and paid.
 
@@ -82,7 +82,7 @@ def plan(
     spent, spent_delta : float
         Epsilon that each owner spent before, on the private question, at that delta; budgets cover it.
     title, digest : str
-        A heading, and what identifies the file of the offers.
+        A heading, and what identifies all that the plan is made from.
 
     Raises
     ------
@@ -100,6 +100,12 @@ def plan(
     if value is None:
         epsilons = np.array([_rounded_down(h, l, h) for l, h in zip(low, high, strict=True)])
     else:
+        if not amplification:
+            raise SettingsInvalid(
+                f"noise has no part in the result of {noise.horizon} question(s), so that no epsilon is worth a price: the "
+                "rule's average is still where it started, or the loss has no curvature.",
+                remedy="Ask more questions (rounds), or look at the curvature that [pilot] gives.",
+            )
         costs = np.array([float(offers[name].cost or 0.0) for name in names]) * math.exp(spent)
         nothing = math.inf if known.begin is None else known.begin / known.least
         learner = LearnerTerms(noise, s, amplification, known.bias, known.least, value, nothing)
@@ -110,14 +116,14 @@ def plan(
                 f"no price is worth paying: coefficients of zero, of relative fitness {nothing:.3g}, cost nothing.",
                 remedy="Look at costs, epsilons and records of the owners, or at the value of a unit of relative fitness.",
             )
-        price = _rounded(best.price, PRICE_DIGITS, ROUND_UP)
+        price = rounded(best.price, PRICE_DIGITS, ROUND_UP)
         epsilons = _answers(supply, price)
     taken = epsilons > 0
     if not taken.any():
         raise SettingsInvalid("no owner takes part at any price.", remedy="Look at costs and records: the value is too small.")
     a = noise.variance(np.where(taken, epsilons, high))
     weights = np.zeros(len(n))
-    weights[taken] = [_rounded(w, DIGITS, ROUND_DOWN) for w in best_weights(n[taken], a[taken], s, amplification)]
+    weights[taken] = [rounded(w, DIGITS, ROUND_DOWN) for w in best_weights(n[taken], a[taken], s, amplification)]
     owners = _owners(offers, known, noise, epsilons, weights, a, price, supply, spent, spent_delta)
     members = n[taken], a[taken], weights[taken]
     first = best_prefix(n, a, s, amplification, known.bias)
@@ -158,7 +164,7 @@ def fitness_of(known: KnownLoss, records: Array, variances: Array, weights: Arra
     f = known.least
     saturated = known.begin is not None and total > known.begin
     parts = (known.amplification * variance / f, known.bias / f, known.sampling * share / f)
-    return PlannedFitness(total / f, ends[0] / f, ends[1] / f, *parts, saturated)
+    return PlannedFitness(total / f, ends[0] / f, ends[1] / f, *parts, saturated, known.doubt(variance, share))
 
 
 @dataclass(frozen=True)
@@ -193,7 +199,7 @@ def scaled(found: OwnersPlan, factors: Sequence[float] = ()) -> tuple[ScaledFore
 
 
 def advantage(noise: SumNoise, epsilons: Array, spent: float = 0.0, spent_delta: float = 0.0) -> Array:
-    """By how much guesses whether a record took part beat a coin's, at most: 2 P(right) - 1; same shape as epsilons.
+    """Power less false alarms of the best attack on whether a record took part: 2 P(right) - 1; same shape as epsilons.
 
     Of Gaussian noise exactly, from the curve of all questions together; of Laplace noise tanh(epsilon / 2), which plain
     addition of epsilons allows. Where neighbours differ by replacing, a record that is there or not moves sums half as far.
@@ -277,9 +283,12 @@ def _owners(
     """Each owner's line."""
     n = np.array([offer.records for offer in offers.values()], float)
     q = np.where(epsilons > 0, precisions(n, a, known.sampling, known.amplification), 0.0)
-    rest = q.sum() - q
-    with np.errstate(divide="ignore"):
-        without = np.where(q > 0, q / (rest * q.sum()), 0.0) / known.least
+    rest = np.append(0.0, np.cumsum(q)[:-1]) + np.append(np.cumsum(q[::-1])[-2::-1], 0.0)  # a difference would cancel
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lost = np.where(q > 0, q / (rest * q.sum()), 0.0)
+    if known.begin is not None:  # zeros cost nobody anything
+        lost = np.minimum(lost, max(known.begin - known.bias - 1 / q.sum(), 0.0))
+    without = lost / known.least
     told = advantage(noise, epsilons, spent, spent_delta)
     gains = np.zeros(len(n)) if supply is None or price is None else supply.deviation_gains(price, epsilons)
     found = []
@@ -308,14 +317,15 @@ def _owners(
 
 
 def _rounded_down(value: float, low: float, high: float, digits: int = DIGITS) -> float:
-    """A value in a range with so few digits, never above it; an end of the range is an offer, and stays as it is."""
+    """A value in a range with so few digits, never above it; below the least that is offered it stays as it is."""
     if low == high or value == low:
         return float(value)
-    found = _rounded(value, digits, ROUND_DOWN)
+    found = rounded(value, digits, ROUND_DOWN)
     return float(value) if found < low else found
 
 
-def _rounded(value: float, digits: int, how: str) -> float:
+def rounded(value: float, digits: int, how: str) -> float:
+    """A value with so many significant digits, up or down as `decimal` has it."""
     exact = Decimal(repr(float(value)))
     return float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - digits + 1), how)) if value else 0.0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_UP
 from pathlib import Path
 
 from rich import box
@@ -16,7 +17,7 @@ from hedgerow.report.page import curve_figure, document, pairs_list, text_block,
 from hedgerow.report.tables import table
 
 from .owners_plan import OwnersPlan, digits, money
-from .plan import scaled
+from .plan import GAIN, rounded, scaled
 
 MOST_ROWS = 60
 """Owners in the table; of more, those that matter most, and the others folded away."""
@@ -133,8 +134,8 @@ def facts(plan: OwnersPlan) -> tuple[tuple[str, str | int], ...]:
     found += [("epsilons", f"{values[0]:g} to {values[-1]:g}" if values[0] < values[-1] else f"{values[0]:g}")]
     found += [("neighbours", n.neighbours), ("records that count", sum(one.records for one in plan.coalition))]
     if plan.price is not None and plan.payments is not None and plan.value is not None:
-        found += [("price of precision", show(plan.price)), ("payments", money(plan.payments))]
-        found += [("worth to the learner", f"{money(plan.value)} × fitness")]
+        found += [("price of precision", _exact(plan.price)), ("payments", money(plan.payments))]
+        found += [("worth of a unit of fitness", money(plan.value))]
     return tuple(found)
 
 
@@ -147,7 +148,10 @@ def beside(plan: OwnersPlan) -> str:
     )
 
 
-ADVANTAGE = "Advantage: by how much, at most, anybody's guesses whether a record took part are better than a coin's."
+ADVANTAGE = (
+    "Advantage: how often, at most, anybody calls a record that took part one that did, less how often one that did not. "
+    "0.20 is 60 right guesses of 100, where a coin has 50."
+)
 
 
 def incentive(plan: OwnersPlan) -> str:
@@ -155,9 +159,14 @@ def incentive(plan: OwnersPlan) -> str:
     if plan.price is None or plan.deviation is None:
         return ""
     return (
-        f"The learner pays {show(plan.price)} for a unit of precision, n² / (s n + A a). An owner's best answer depends on the "
-        f"price and on no other owner; by another epsilon, or none, nobody gains more than {plan.deviation:.1e}."
+        f"The learner pays {_exact(plan.price)} for a unit of precision, n² / (s n + A a). An owner's best answer depends on "
+        f"the price and on no other owner; by another epsilon, or none, nobody gains more than {_most_gained(plan.deviation)}."
     )
+
+
+def _most_gained(deviation: float) -> str:
+    """A bound that holds, rather than the noise of rounding."""
+    return f"{GAIN:f}" if deviation <= GAIN else show(deviation)
 
 
 def left_out(plan: OwnersPlan, most: int = 6) -> str:
@@ -168,7 +177,7 @@ def left_out(plan: OwnersPlan, most: int = 6) -> str:
     if len(out) > most:
         out.sort(key=lambda one: one.entry or 0.0)
     told = [
-        one.name + ("" if one.entry is None else f" (from a price of {show(float(f'{one.entry:.3g}'))} on)")
+        one.name + ("" if one.entry is None else f" (from a price of {_exact(rounded(one.entry, 3, ROUND_UP))} on)")
         for one in out[:most]
     ]
     return f"Left out: {', '.join(told)}" + (f" and {len(out) - most:,} more" if len(out) > most else "") + "."
@@ -176,7 +185,7 @@ def left_out(plan: OwnersPlan, most: int = 6) -> str:
 
 def provenance(plan: OwnersPlan) -> str:
     """Where the numbers are from."""
-    of = f" from a file of digest {plan.digest}" if plan.digest else ""
+    of = f", digest {plan.digest} of owners, study and what was known" if plan.digest else ""
     return (
         f"Made before the first question{of}; the loss is known by {plan.known.source}. Nothing was asked of an owner for it"
         + (f" but one question of epsilon {plan.spent:g}." if plan.spent else ".")

@@ -27,9 +27,9 @@ from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.data import complete_cases, load
 from hedgerow.errors import SettingsInvalid
-from hedgerow.market.games import OpennessGame, SeparableGame, best_responses, leakage_game, utility_game
+from hedgerow.market.games import OpennessGame, SeparableGame, leakage_game, utility_game
 from hedgerow.market.games.payoffs import Form
-from hedgerow.market.games.responses import STILL
+from hedgerow.market.games.responses import STILL, in_turn
 from hedgerow.stats.columns import schema_of
 from hedgerow.stats.hidden.terms import count
 
@@ -184,9 +184,7 @@ def openness_game(
         state = replace(state, records=max(1.0, float(n)))
     played = game_of(settings, owners, state.records)
     while state.round < rounds and not still(state.walked):
-        here = state.walked[-1].copy()
-        for owner in range(owners):
-            here[:, owner] = best_responses(played, owner, here)
+        here = in_turn(played, state.walked[-1])
         state = OpennessState(state.round + 1, np.concatenate([state.walked, here[None]]), state.records)
         yield state
 

@@ -26,7 +26,9 @@ from .games import OpennessState
 
 Settings = Mapping[str, Any]
 
-MEASURE = "mean epsilon where the first start ends"
+MEASURE = "equilibria found"
+"""Those of owners alike counted apart; there may be more."""
+END = "mean epsilon where the first start ends"
 """0 where everybody is at zero."""
 
 NAMES = {"leakage": "(4.1)", "utility": "(4.2)", "separable": "separable"}
@@ -35,13 +37,14 @@ ALONG = 121
 
 
 def outcome(game: OpennessGame, settings: Settings, state: OpennessState) -> Outcome:
-    """Tables and figures of a game; the first start's end is the run's number."""
+    """Tables and figures of a game; the number of equilibria found is the run's number."""
     ends = state.walked[-1]
     found = equilibria(game, state.walked[0], n_starts=4)
     metrics = {
-        MEASURE: float(ends[0].mean()),
+        MEASURE: float(len(found)),
+        "of them stable": float(sum(one.stable for one in found)),
+        END: float(ends[0].mean()),
         "largest gain by deviating from there": float(deviation_gains(game, ends[0]).max()),
-        "equilibria": float(len(found)),
     }
     best, largest = best_welfare(unpaid(game), n_starts=4)
     who = described(settings)

@@ -231,13 +231,13 @@ def dearest(parts: Iterable[Counter[Use]]) -> Counter[Use]:
 
 def _drawn(sampling: Sampling, adjacency: Adjacency) -> tuple[float, bool]:
     """Return the rate of a sample that amplifies, else 1, and whether neighbours are two units apart."""
-    known = ("all", "poisson", "records", "fixed", "given", "part")
+    known = ("all", "poisson", "records", "fixed", "given", "part", "dealt")
     if sampling.kind not in known:
         raise BudgetInvalid(f"no sampling is called {sampling.kind!r}", remedy=suggestion(sampling.kind, known))
     refuse_rate(sampling.rate)
     if adjacency == "replace-one":
         return sampling.rate if sampling.kind == "fixed" else 1.0, True
-    return sampling.rate if sampling.kind in ("poisson", "records") else 1.0, sampling.kind in ("fixed", "given")
+    return sampling.rate if sampling.kind in ("poisson", "records") else 1.0, sampling.kind in ("fixed", "given", "dealt")
 
 
 def _use(event: Event) -> Use | None:
