@@ -142,7 +142,8 @@ def test_the_study_of_the_private_question_is_written_to_be_submitted(tmp_path):
     path = tmp_path / "owners.toml"
     owners = {"alpha": {"records": 60, "epsilon": 2.0}, "beta": {"records": 40, "epsilon": 1.0}}
     path.write_text(to_toml({"study": "base.toml", "pilot": {"epsilon": 0.1}, "owners": owners}))
-    told(path, "--write-question", tmp_path / "question.toml")
+    said = told(path, "--write-question", tmp_path / "question.toml")
+    assert "submit it with --stations alpha,beta" in " ".join(said.split())
     program = read_toml((tmp_path / "question.toml").read_text())["program"]
     expected = {"name": "pilot_moments", "epsilon": 0.1, "noise_at": "party", "n_records": 100, "box": 2.0, "ridge": 0.1}
     assert expected.items() <= program.items()
