@@ -178,4 +178,6 @@ def test_what_is_raised_to_the_floor_is_said():
     assert "rough" not in estimate_of(fine, loss, spec, 1000, 1.0).source
     drowned = PilotState(1, np.diag([200.0, -30.0]), np.array([90.0, 20.0]), 20.0, 40.0)
     said = estimate_of(drowned, loss, spec, 1000, 1.0).source
-    assert "below 0.001, and taken for that: 1 of 2 eigenvalues of their second moments and f*, so the forecast is rough" in said
+    assert (
+        "below 0.001, and taken for that: 1 of 2 eigenvalues of their second moments and f*, so the forecast is rough" in said
+    )
