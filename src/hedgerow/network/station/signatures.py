@@ -172,7 +172,9 @@ def signature_of(outbox: Outbox, aggregation: str, *, rows: bool) -> QuestionSig
         str(release.mechanism or "none") if release.plan is None else "at the party",
         str(release.compression or "none"),
         str(release.unit or "") if noisy or release.plan is not None else "",
-        "part" if sampling.kind in ("part", "dealt") and release.at_parties else f"{sampling.kind} {sampling.rate:g} {sampling.size}",
+        "part"
+        if sampling.kind in ("part", "dealt") and release.at_parties
+        else f"{sampling.kind} {sampling.rate:g} {sampling.size}",
         norms_of(release.bounds if noisy else release.clip),
         rows and outbox.keep_rows,
         digest("outline", repr((arguments, *about)).encode()).hex()[:32],
