@@ -7,6 +7,9 @@ import hedgerow as hr
 from hedgerow.learn.queries import Inputs, QueryLoss
 from hedgerow.market import PilotState
 from hedgerow.papers.wu.forecast_trials import estimates_of, forecast_trials, outcome
+from hedgerow.study import parse
+from hedgerow.study.build import build
+from hedgerow.study.check import measures
 
 SETTINGS = {
     "model": "linear",
@@ -110,3 +113,26 @@ def test_the_table_tells_forecasts_beside_what_was_achieved():
     assert grid.title == "Forecast and achieved, made, by public records"
     assert [row[:4] for row in grid.rows] == [("laplace", 0.01, 300, 5), ("laplace", 40.0, 300, 5)]
     assert ["saturated" in row[4] for row in grid.rows] == [True, False]
+
+
+@pytest.mark.slow
+def test_a_comparison_finds_its_measure_where_only_the_servers_records_tell_a_loss():
+    asked = {
+        "epsilons": [1.0],
+        "horizons": [2],
+        "repeats": 2,
+        "noises": ["server"],
+        "n_records": 400,
+        "step": 1.0,
+        "radius": 2.0,
+    }
+    found = {
+        "name": "small ridge",
+        "data": {"name": "hie", "target": "hlthp", "features": ["lncoins", "disea"], "records": 200},
+        "partition": {"by": "iid", "parties": 2},
+        "program": {"name": "forecast_trials", "model": "svm", "ridge": 0.001, **asked},
+        "evaluation": {"on": "none", "holdout": 0.3},
+        "baselines": False,
+    }
+    names = measures(build(parse(found)))
+    assert "largest achieved over forecast" in names
