@@ -5,8 +5,7 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.learn.queries import Inputs, QueryLoss
-from hedgerow.market import PilotState
-from hedgerow.papers.wu.forecast_trials import estimates_of, forecast_trials, outcome
+from hedgerow.papers.wu.forecast_trials import forecast_trials, outcome
 from hedgerow.study import parse
 from hedgerow.study.build import build
 from hedgerow.study.check import measures
@@ -92,10 +91,12 @@ def test_forecasts_stand_before_the_first_question_and_the_pilot_is_charged():
     assert np.isfinite(state.forecasts).all()
 
 
-def test_records_of_the_server_come_first_for_logistic_regression():
-    moments = PilotState(1, np.diag([200.0, 200.0]), np.array([50.0, -40.0]), 90.0, 1.0)
-    for kind, first in (("squared", "private moments"), ("logistic", "public records")):
-        assert next(iter(estimates_of(table(), moments, QueryLoss(kind), SPEC, 900, 1.0))) == first
+def test_logistic_trials_ask_for_no_moments():
+    federation = hr.simulate(table(), hr.data.iid(parties=3), seed=0)
+    given = settings_of_program() | {"epsilons": [4.0], "noises": ["server"], "repeats": 1, "horizons": [2]}
+    first = next(forecast_trials(federation, loss=QueryLoss("logistic"), spec=SPEC, **given, pilot_epsilon=5.0, test=table()))
+    assert first.known == ("public records",)
+    assert not len(federation.ledger)
 
 
 def test_the_table_tells_forecasts_beside_what_was_achieved():

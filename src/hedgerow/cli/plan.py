@@ -67,7 +67,8 @@ def plan(
         refuse_strangers(file, data_dir)
     if write_question is not None:
         planned_files.write_question(file, write_question, data_dir)
-        _say(f"Question: {write_question}; of a run at stations, name the folder: [pilot] run = ...")
+        whom = ",".join(file.owners) if len(file.owners) <= FEW else "those of the owners"
+        _say(f"Question: {write_question}; submit it with --stations {whom}, and name the run's folder: [pilot] run = ...")
         return
     found = plan_owners(owners, data_dir=data_dir)
     wrote: dict[str, Any] = {"pilot": folder} if asks else {}
