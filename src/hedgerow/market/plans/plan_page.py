@@ -176,8 +176,9 @@ def incentive(plan: OwnersPlan) -> str:
         return ""
     factors = f"s = {plan.known.sampling:.5g} and A = {plan.known.amplification:.5g}"
     return (
-        f"The learner pays {_exact(plan.price)} for a unit of precision, n² / (s n + A a), with {factors}. An owner's best answer depends on "
-        f"the price and on no other owner; by another epsilon, or none, nobody gains more than {_most_gained(plan.deviation)}."
+        f"The learner pays {_exact(plan.price)} for a unit of precision, n² / (s n + A a), with {factors}. An owner's "
+        f"best answer depends on the price and on no other owner; by another epsilon, or none, nobody gains more "
+        f"than {_most_gained(plan.deviation)}."
     )
 
 
