@@ -1,12 +1,11 @@
-"""Forecasts beside runs, plans beside a sort, prefixes beside all sets: ratios, and nothing that fails.
+"""Forecasts beside runs, prefixes beside all sets: ratios, and nothing that fails.
 
-    HEDGEROW_DATA=... python benchmarks/market.py           all three; about a minute of one core
-    python benchmarks/market.py --only prefix plan          without the data
+    HEDGEROW_DATA=... python benchmarks/market.py           both; about a minute of one core
+    python benchmarks/market.py --only prefix               without the data
 
 forecast   Three owners of lending records answer gradient queries. The estimate is of 10 000 records that belong to no owner.
            Mean relative fitness of `--runs` trainings over what was forecast, and the share of runs inside the interval.
            A forecast that is saturated is worse than coefficients of zero: there the box decides.
-plan       Seconds of a plan of 1000 owners over those of sorting 1000 owners by noise per record, least of five.
 prefix     Excess of the best first owners over the least of all sets, 300 random instances of 2 to 10 owners; and seconds of
            all sets over seconds of the sort.
 """
@@ -37,9 +36,9 @@ from hedgerow.learn.queries import (
     relative_fitness,
 )
 from hedgerow.learn.queries.answers import NoiseLaw
-from hedgerow.market import KnownLoss, OwnerOffer, PilotEstimate, SumNoise, best_prefix, equal_excess, forecast, plan
+from hedgerow.market import PilotEstimate, best_prefix, equal_excess, forecast
 
-PUBLIC, HORIZON, DELTA, OWNERS, VALUE = 10_000, 100, 1e-6, 1000, 4e8
+PUBLIC, HORIZON, DELTA = 10_000, 100, 1e-6
 SETTINGS: list[tuple[NoiseLaw, float]] = [
     ("laplace", 1.0),
     ("laplace", 3.0),
@@ -152,38 +151,7 @@ def prefixes() -> None:
     )
 
 
-def plans() -> None:
-    """Print what a plan of 1000 owners costs beside sorting them."""
-    rng = np.random.default_rng(2)
-    records, _ = made_owners(OWNERS, rng)
-    least = rng.uniform(0.05, 0.5, OWNERS)
-    most, cost = least + rng.uniform(0.5, 5.0, OWNERS), rng.lognormal(0, 1, OWNERS)
-    offers = {
-        f"owner {i}": OwnerOffer(max(int(n), 1), (float(low), float(high)), float(c))
-        for i, (n, low, high, c) in enumerate(zip(records, least, most, cost, strict=True))
-    }
-    known = KnownLoss.of_numbers(10, amplification=0.378, bias=7.5e-5, sampling=0.49, least=0.049)
-    noise = SumNoise("gaussian", HORIZON, radius=8.3, delta=DELTA)
-    a = noise.variance(most)
-    planned = least_of_five(lambda: plan(offers, known, noise, value=VALUE))
-    sort = least_of_five(lambda: np.argsort(a / records))
-    found = plan(offers, known, noise, value=VALUE)
-    gained = found.deviation
-    print(f"plan: {OWNERS} owners in {planned:.2f} s, {planned / sort:.0f} x their sort; {len(found.coalition)} take part, and")
-    print(f"      nobody gains more than {gained:.1e} by another epsilon")
-
-
-def least_of_five(run: Callable[[], object]) -> float:
-    """Seconds of processor time."""
-    taken = []
-    for _ in range(5):
-        begun = process_time()
-        run()
-        taken.append(process_time() - begun)
-    return max(min(taken), 1e-6)
-
-
-PARTS: dict[str, Callable[[int], None]] = {"forecast": forecasts, "plan": lambda _: plans(), "prefix": lambda _: prefixes()}
+PARTS: dict[str, Callable[[int], None]] = {"forecast": forecasts, "prefix": lambda _: prefixes()}
 
 
 def main() -> None:

@@ -46,6 +46,13 @@ def study(tmp_path, monkeypatch):
     return tmp_path / "tumours.toml"
 
 
+def test_a_planned_study_has_its_own_forecast(tmp_path):
+    found = '[forecast]\nmeasure = "relative fitness"\nexpected = 0.02\nlow = 0.01\nhigh = 0.05\nsource = "By a plan."\n'
+    (tmp_path / "planned.toml").write_text(STUDY.replace("holdout = 0.3", "") + found, encoding="utf-8")
+    told = said("--study", tmp_path / "planned.toml")
+    assert "planned expects a relative fitness of 0.02, in 90 of 100 runs between 0.01 and 0.05. By a plan." in told
+
+
 def test_one_epsilon_in_words_and_numbers():
     told = said("--epsilon", 1)
     for sentence in meaning(1.0).sentences:

@@ -1,13 +1,16 @@
 """`hedgerow plan`: text that fits a terminal, JSON, a page, a study and guards; mistakes are told before a file is written."""
 
+import io
 import json
 from importlib import import_module
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from hedgerow.cli.main import app
 from hedgerow.errors import CannotWrite, StudyInvalid
+from hedgerow.market.plans.owners_plan import money
 from hedgerow.study.toml import read_toml, to_toml
 
 OWNERS = {
@@ -128,6 +131,23 @@ def test_no_file_that_is_read_is_written_and_no_guard_without_a_name(owners, tmp
     assert not (tmp_path / "plan.html").exists()
 
 
+def test_an_owner_that_holds_no_records_of_the_study_is_told_before_it_is_written(owners, tmp_path):
+    (tmp_path / "rows.csv").write_text("at,a,y\n" + "Anna,0.1,0.2\nBerg,0.3,0.1\n" * 5)
+    data = {"path": "rows.csv", "target": "y", "features": ["a"], "ranges": {"a": [0, 1], "y": [0, 1]}}
+    program = {"name": "gradient_queries", "n_records": 10, "rounds": 5}
+    base = {"data": data, "partition": {"by": "by_column", "column": "at"}, "program": program}
+    (tmp_path / "base.toml").write_text(to_toml(base))
+    numbers = {"residual": 0.02, "amplification": 0.4, "bias": 1e-4}
+    for name in ("Berg", "Dorf"):
+        two = {one: {"records": 5, "epsilon": 2.0} for one in ("Anna", name)}
+        owners.write_text(to_toml({"study": "base.toml", "pilot": numbers, "owners": two}))
+        if name == "Berg":
+            told(owners, "--write-study", tmp_path / "study.toml")
+            continue
+        with pytest.raises(StudyInvalid, match=r"'Dorf' are no party[\s\S]*Parties: Anna, Berg"):
+            told(owners, "--write-study", tmp_path / "study.toml")
+
+
 def test_an_option_in_brackets_is_told(owners):
     assert "pilot.epsilon" in CliRunner().invoke(app, ["plan", "--help"]).stdout
 
@@ -142,8 +162,19 @@ def test_the_study_of_the_private_question_is_written_to_be_submitted(tmp_path):
     path = tmp_path / "owners.toml"
     owners = {"alpha": {"records": 60, "epsilon": 2.0}, "beta": {"records": 40, "epsilon": 1.0}}
     path.write_text(to_toml({"study": "base.toml", "pilot": {"epsilon": 0.1}, "owners": owners}))
-    told(path, "--write-question", tmp_path / "question.toml")
+    said = told(path, "--write-question", tmp_path / "question.toml")
+    assert "submit it with --stations alpha,beta" in " ".join(said.split())
     program = read_toml((tmp_path / "question.toml").read_text())["program"]
     expected = {"name": "pilot_moments", "epsilon": 0.1, "noise_at": "party", "n_records": 100, "box": 2.0, "ridge": 0.1}
     assert expected.items() <= program.items()
     assert not (tmp_path / "owners.sqlite").exists()
+
+
+@pytest.mark.parametrize("width", range(20, 60, 3))
+def test_a_number_of_thousands_stays_on_its_line(width, monkeypatch):
+    terminal = io.StringIO()
+    command = import_module("hedgerow.cli.plan")
+    monkeypatch.setattr(command, "console", Console(width=width, file=terminal))
+    command._say(f"Payments {money(1_234_567.5)} in all. A unit of relative fitness is worth {money(30_000)} to the learner.")
+    assert all(money(sum_) in terminal.getvalue() for sum_ in (1_234_567.5, 30_000))
+    assert max(map(len, terminal.getvalue().splitlines())) <= width

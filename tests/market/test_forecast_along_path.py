@@ -162,6 +162,27 @@ def test_loans_are_forecast_from_records_of_the_server(monkeypatch, law, epsilon
     assert np.mean((psi > told.low) & (psi < told.high)) > 0.8
 
 
+@pytest.mark.parametrize("known", ["records", "moments"])
+def test_steps_so_long_that_theta_leaves_its_box_are_followed_along_the_walls(known):
+    loss, steps = QueryLoss("squared"), Steps("algorithm-2", 6.0, 1.0)
+    x, y = population(500, 3, classes=False)
+    y = 0.5 * y
+    estimate = PilotEstimate.of_records(loss, x, y, 1.0, "")
+    if known == "moments":
+        estimate = replace(estimate, rows=None, replicas=(), slope=np.zeros(4))
+    assert np.abs(estimate.best).max() < 0.9
+    found = KnownLoss.of(estimate, steps, T)
+    reached = float(loss.cost(noiseless(loss, steps, T, x, y, np.ones(500)), x, y, np.ones(500)))
+    assert found.bias == pytest.approx(reached - estimate.least, rel=1e-6)
+    free = KnownLoss.of(estimate, replace(steps, box=1e6), T)
+    assert free.bias != pytest.approx(found.bias, rel=0.1)
+    largest = np.linalg.eigvalsh(estimate.curvature)[-1]
+    assert any("stops theta on its way" in one for one in found.limits)
+    assert any(f"A step below {2 / largest:.3g} " in one for one in found.limits)
+    short = KnownLoss.of(estimate, replace(steps, size=1.9 / largest), T)
+    assert not any("too long" in one for one in short.limits)
+
+
 def test_too_few_public_records_are_refused():
     loss = QueryLoss("squared")
     x, y = population(200, 5, classes=False)

@@ -18,7 +18,7 @@ from helpers import ENGINE_NAMES, ENGINES
 
 BOXED = Inputs(("a", "b", "c"), "t", (0.0,) * 3, (1.0,) * 3)
 SPECS = {"box": BOXED, "ball": replace(BOXED, radius=1.0), "ball and constant": replace(BOXED, radius=1.0, constant=0.5)}
-LOSSES = {"squared": QueryLoss("squared"), "logistic": QueryLoss("logistic"), "hinge": QueryLoss("hinge", 3.0)}
+LOSSES = {"squared": QueryLoss("squared"), "hinge": QueryLoss("hinge", 3.0)}
 SQUARED = LOSSES["squared"]
 
 
@@ -133,13 +133,12 @@ def test_a_hinge_with_less_ridge_is_refused_before_anybody_is_asked():
     assert not len(fed.ledger)
 
 
-def test_the_curvature_of_logistic_regression_is_bounded_from_above():
-    spec, loss = replace(SPECS["ball"], classes=True), QueryLoss("logistic", 0.05)
-    state = asked(federation(classes=True), loss, spec, epsilon=None)
-    found = estimate_of(state, loss, spec, 300, 5.0)
-    prepared = inputs(table(classes=True).columns, spec=spec)
-    exact = PilotEstimate.of_records(loss, prepared["queried x"], prepared["queried y"], 5.0, "")
-    assert np.linalg.eigvalsh(found.curvature - exact.curvature).min() >= 0
+def test_a_logistic_loss_is_refused_before_anybody_is_asked():
+    """Its parabola at theta = 0 told a fifth of what was reached on made classes: no interval around that is right."""
+    fed = federation(classes=True)
+    with pytest.raises(SettingsInvalid, match="up to five times"):
+        asked(fed, QueryLoss("logistic", 0.05), replace(SPECS["ball"], classes=True))
+    assert not len(fed.ledger)
 
 
 def test_weights_without_a_range_are_refused():

@@ -5,8 +5,10 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.learn.queries import Inputs, QueryLoss
-from hedgerow.market import PilotState
-from hedgerow.papers.wu.forecast_trials import estimates_of, forecast_trials, outcome
+from hedgerow.papers.wu.forecast_trials import forecast_trials, outcome
+from hedgerow.study import parse
+from hedgerow.study.build import build
+from hedgerow.study.check import measures
 
 SETTINGS = {
     "model": "linear",
@@ -89,10 +91,12 @@ def test_forecasts_stand_before_the_first_question_and_the_pilot_is_charged():
     assert np.isfinite(state.forecasts).all()
 
 
-def test_records_of_the_server_come_first_for_logistic_regression():
-    moments = PilotState(1, np.diag([200.0, 200.0]), np.array([50.0, -40.0]), 90.0, 1.0)
-    for kind, first in (("squared", "private moments"), ("logistic", "public records")):
-        assert next(iter(estimates_of(table(), moments, QueryLoss(kind), SPEC, 900, 1.0))) == first
+def test_logistic_trials_ask_for_no_moments():
+    federation = hr.simulate(table(), hr.data.iid(parties=3), seed=0)
+    given = settings_of_program() | {"epsilons": [4.0], "noises": ["server"], "repeats": 1, "horizons": [2]}
+    first = next(forecast_trials(federation, loss=QueryLoss("logistic"), spec=SPEC, **given, pilot_epsilon=5.0, test=table()))
+    assert first.known == ("public records",)
+    assert not len(federation.ledger)
 
 
 def test_the_table_tells_forecasts_beside_what_was_achieved():
@@ -110,3 +114,26 @@ def test_the_table_tells_forecasts_beside_what_was_achieved():
     assert grid.title == "Forecast and achieved, made, by public records"
     assert [row[:4] for row in grid.rows] == [("laplace", 0.01, 300, 5), ("laplace", 40.0, 300, 5)]
     assert ["saturated" in row[4] for row in grid.rows] == [True, False]
+
+
+@pytest.mark.slow
+def test_a_comparison_finds_its_measure_where_only_the_servers_records_tell_a_loss():
+    asked = {
+        "epsilons": [1.0],
+        "horizons": [2],
+        "repeats": 2,
+        "noises": ["server"],
+        "n_records": 400,
+        "step": 1.0,
+        "radius": 2.0,
+    }
+    found = {
+        "name": "small ridge",
+        "data": {"name": "hie", "target": "hlthp", "features": ["lncoins", "disea"], "records": 200},
+        "partition": {"by": "iid", "parties": 2},
+        "program": {"name": "forecast_trials", "model": "svm", "ridge": 0.001, **asked},
+        "evaluation": {"on": "none", "holdout": 0.3},
+        "baselines": False,
+    }
+    names = measures(build(parse(found)))
+    assert "largest achieved over forecast" in names

@@ -16,6 +16,7 @@ from hedgerow.store import LedgerFile, read_chain
 from hedgerow.study import parse, rehearse, run_study
 from hedgerow.study.agreed import budget_grids, budgets_of, forecast_grids
 from hedgerow.study.build import build
+from hedgerow.study.explain import what_left
 from hedgerow.study.toml import to_toml
 
 AGREED = {"party 1": 0.5, "party 2": 4.0, "party 3": 2.0}
@@ -219,6 +220,8 @@ def test_a_party_that_is_left_out_by_name_pays_nothing():
     ledger = asked(study(allowed({"party 1": 0.5, "party 3": 0.1}, accountant="basic"), program=few))
     assert [cost.spent for cost in ledger.by_party().costs.values()] == pytest.approx([0.5, 0.0], rel=1e-15)
     assert dict(ledger.entries[0].by_party)["party 3"].kind == "none"
+    assert [row[-1] for row in what_left(ledger.entries, "").rows] == ["all but party 3"]
+    assert [row[-1] for row in what_left(asked(study()).entries, "").rows] == ["all parties"]
 
 
 def test_it_pays_nothing_for_noise_of_the_channel_either():

@@ -9,6 +9,8 @@ from plans_of_visits import BASE, OWNERS, free, grid, written
 import hedgerow as hr
 from hedgerow.errors import BudgetInvalid, SettingsInvalid, StudyInvalid
 from hedgerow.learn.queries import Inputs, Steps, answers_for, gradient_queries, loss_of
+from hedgerow.market.plans.owners_plan import money
+from hedgerow.market.plans.plan_page import left_out
 from hedgerow.network.station.config import GuardSection
 from hedgerow.study import load, run_study
 from hedgerow.study.owners_file import PilotSection, load_owners
@@ -92,6 +94,22 @@ def test_the_digest_is_of_the_study_and_of_what_is_known_too(tmp_path):
     known = [known_of(file.model_copy(update={"pilot": pilot}), asked) for pilot in (file.pilot, more)]
     digests |= {plan_file(file, asked, one).digest for one in known}
     assert len(digests) == 3
+
+
+def test_who_is_left_out_after_the_private_question_is_paid_for_it_and_guarded(tmp_path):
+    asked = asked_of(load_owners(written(tmp_path, owners=OWNERS | {"party 3": OWNERS["party 3"] | {"cost": 4e3}})))
+    file = load_owners(tmp_path / "owners.toml")
+    found = plan_file(file, asked, known_of(file, asked), spent=0.1, spent_delta=1e-6)
+    (out,) = [one for one in found.owners if not one.taken]
+    assert out.payment > 0
+    assert f"epsilon 0.1 each, for which they are paid {money(out.payment)} in all: party 3 {money(out.payment)}." in left_out(
+        found
+    )
+    guard = read_toml(guard_text(found, "party 3"))["guard"]
+    assert guard["programs"] == [{"name": "pilot_moments"}]
+    assert guard["budget"]["epsilon"] == 0.1
+    assert len(write_guards(found, tmp_path / "guards")) == 3
+    assert "least_records" in guard_text(found, "party 1")
 
 
 def test_the_sections_are_those_of_the_study(tmp_path):

@@ -51,7 +51,7 @@ def plan(
     from hedgerow.study import planned_files
     from hedgerow.study.owners_file import load_owners
     from hedgerow.study.pilot_question import was_asked
-    from hedgerow.study.plan_places import refuse_places
+    from hedgerow.study.plan_places import refuse_places, refuse_strangers
     from hedgerow.study.planning import pilot_folder, plan_owners
 
     file = load_owners(owners)
@@ -63,9 +63,12 @@ def plan(
         )
     files = {"--out": out, "--write-study": write_study, "--write-question": write_question}
     refuse_places(owners, file, files, write_guards)
+    if write_study is not None:
+        refuse_strangers(file, data_dir)
     if write_question is not None:
         planned_files.write_question(file, write_question, data_dir)
-        _say(f"Question: {write_question}; of a run at stations, name the folder: [pilot] run = ...")
+        whom = ",".join(file.owners) if len(file.owners) <= FEW else "those of the owners"
+        _say(f"Question: {write_question}; submit it with --stations {whom}, and name the run's folder: [pilot] run = ...")
         return
     found = plan_owners(owners, data_dir=data_dir)
     wrote: dict[str, Any] = {"pilot": folder} if asks else {}

@@ -70,9 +70,20 @@ def accuracy_cost(
         return AccuracyCost(f"{study.name} compares several runs; a forecast is of one of them.")
     private = [epsilon for epsilon in epsilons if epsilon > 0]
     if study.program.name == QUERIES and private:
+        if study.forecast is not None and not study.evaluation.holdout:
+            return AccuracyCost(planned_for(study))
         with quiet():
             return _of_queries(build(study, data_dir=data_dir), private, delta, adjacency)
     return _of_noise(study, private, delta, data_dir)
+
+
+def planned_for(study: Study) -> str:
+    """The forecast that a study names itself, which its plan made: for the epsilons that its owners agreed on, and no other."""
+    f = study.forecast
+    assert f is not None
+    ends = f", in 90 of 100 runs between {show(f.low)} and {show(f.high)}"
+    source = f" {f.source}" if f.source else ""
+    return f"At its owners' own epsilons {study.name} expects a {f.measure} of {show(f.expected)}{ends}.{source}"
 
 
 def agreed(study: Study) -> tuple[tuple[float, ...], float, Adjacency]:

@@ -80,7 +80,7 @@ def measures(built: Built, *, ended: bool = True) -> list[str] | None:
         settings["steps"] = 1
     tried = replace(built, federation=federation, test=None if built.test is None else built.test.take(slice(RECORDS)))
     try:
-        state = next(iter(built.listing.program(settings)(federation)))
+        state = next(iter(built.listing.program(settings, tried.test)(federation)))
         outcome = tried.shown(state) if ended else None
         return [*tried.metrics(state), *(outcome.metrics if outcome else ())]
     except (HedgerowError, np.linalg.LinAlgError, StopIteration):

@@ -252,17 +252,17 @@ def what_left(entries: Sequence[Entry], shows: str) -> Grid:
     for entry in entries:
         bound, noise = entry.protection
         alike = bound if noise != "none" else ""  # without noise a bound is a range, which may follow the model
-        kinds.setdefault((entry.verb, entry.query, entry.compression, alike, noise, entry.sampling), []).append(entry)
+        kinds.setdefault((entry.verb, entry.query, entry.compression, alike, noise, asked_of(entry)), []).append(entry)
     compressed = any(entry.compression != "none" for entry in entries)
     rows = []
-    for (verb, query, compression, _, noise, sampling), asked in kinds.items():
+    for (verb, query, compression, _, noise, whom), asked in kinds.items():
         name = short_name(query) + ("" if verb == "sum" else f" ({verb})")
         in_all, up, down = (total([getattr(entry, what) for entry in asked]) for what in ("numbers", "bytes_up", "bytes_down"))
         each = tuple(None if value is None else round(value / len(asked)) for value in (up, down))
         words = (compression,) if compressed else ()
         bounds = list(dict.fromkeys(entry.protection[0] for entry in asked))
         bound = bounds[0] if len(bounds) == 1 else f"{len(bounds)} ranges, in the ledger"
-        rows.append((name, len(asked), in_all, *each, *words, bound, noise, str(sampling)))
+        rows.append((name, len(asked), in_all, *each, *words, bound, noise, whom))
     aggregations = ", ".join(sorted({entry.aggregation for entry in entries})) or "none"
     note = (
         "Numbers that a party sends if it is asked every time; nothing else leaves it. Bytes are those of one time, with 32 "
@@ -270,6 +270,18 @@ def what_left(entries: Sequence[Entry], shows: str) -> Grid:
     )
     columns = ("query", "times", "numbers in all", "bytes up", "bytes down", *(("compression",) if compressed else ()))
     return Grid("What left each party", (*columns, "bound", "noise", "asked of"), tuple(rows), note)
+
+
+def asked_of(entry: Entry) -> str:
+    """Who was asked: all parties, a drawn cohort, or all but those who are left out by name and so pay nothing."""
+    out = [name for name, event in entry.by_party if event.kind == "none"]
+    if entry.sampling.kind != "all" or not out or entry.event.kind == "none":
+        return str(entry.sampling)
+    return f"all but {', '.join(out[:MOST_NAMED])}" + (f" and {len(out) - MOST_NAMED:,} more" if len(out) > MOST_NAMED else "")
+
+
+MOST_NAMED = 3
+"""Parties that are left out whose names a table tells."""
 
 
 def traffic(entries: Sequence[Entry]) -> tuple[tuple[str, Cell], ...]:

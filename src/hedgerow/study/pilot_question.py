@@ -158,8 +158,8 @@ def refuse_unplannable(file: OwnersFile, asked: QueriesAsked) -> None:
         guess = KnownLoss.of_bounds(asked.spec.size, asked.steps, noise.horizon, curvature=(GUESS, GUESS), least=1.0)
         LearnerTerms(noise, guess.sampling, guess.amplification, guess.bias, guess.least, value)
         low, high = np.array([one.epsilon for one in offers.values()], float).T
-        declared = [(one.records, one.cost or 0.0) for one in offers.values()]
-        OwnerTerms(*np.array(declared, float).T, low, high)
+        records, costs = np.array([(one.records, one.cost or 0.0) for one in offers.values()], float).T
+        OwnerTerms(records, costs, low, high)
 
 
 GUESS = 1e-3

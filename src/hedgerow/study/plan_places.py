@@ -1,8 +1,11 @@
 """Where a plan's files go, looked at before anything is asked, planned or written.
 
-an output that is an input      refused: the file of owners, its CSV file, its study, records, a ledger
-two outputs in one place        refused
-a name that no file can have    refused, where guards are written: each owner's is OWNER.toml
+    an output that is an input      refused: the file of owners, its CSV file, its study, records, a ledger
+    two outputs in one place        refused
+    an owner that is no party       refused, where the study is written and its records are here
+    a name that no file can have    refused, where guards are written: each owner's is OWNER.toml
+
+Files of an earlier plan are written anew.
 """
 
 from __future__ import annotations
@@ -10,8 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from hedgerow.errors import CannotWrite
+from hedgerow.data import partitioner
+from hedgerow.errors import CannotWrite, HedgerowError, StudyInvalid, suggestion
 
+from .build import tables
 from .owners_file import OwnersFile
 from .study import bundled, load
 from .toml import read_toml
@@ -58,6 +63,32 @@ def refuse_names(owners: Sequence[str]) -> None:
                 remedy=f"Rename the owner: no {' '.join(UNFIT)}, no dot in front, at most 100 characters.",
                 asked=False,
             )
+
+
+def refuse_strangers(file: OwnersFile, data_dir: str | Path | None = None) -> None:
+    """Refuse owners that are no party of the study, where its parties are the values of a column and its records are here.
+
+    Of the records nothing is read but who holds them, and no plan follows from it.
+
+    Raises
+    ------
+    StudyInvalid (HR-101)
+        With the first owners that are none, and all parties.
+    """
+    study = None if file.study is None else load(file.study)
+    if study is None or study.partition.by != "by_column":
+        return
+    try:
+        table = tables(study, data_dir)[0]
+        names = partitioner("by_column", **(study.partition.model_extra or {}))(table, study.simulation_seed or 0).names
+    except (HedgerowError, OSError):  # elsewhere
+        return
+    strangers = [name for name in file.owners if name not in names]
+    if strangers:
+        raise StudyInvalid(
+            f"the owners {', '.join(map(repr, strangers[:5]))} are no party of the study {study.name!r}.",
+            remedy=f"{suggestion(strangers[0], list(names))} Parties: {', '.join(names[:20])}.",
+        )
 
 
 def _inputs(path: Path, file: OwnersFile) -> list[tuple[str, Path]]:

@@ -131,20 +131,28 @@ def charges_of(plan: OwnersPlan) -> list[Charge]:
 def guard_text(plan: OwnersPlan, owner: str) -> str:
     """The [guard] of an owner's station: this program alone, with noise of its own, and the budget of the plan.
 
+    Of an owner that is left out after the private question: that question alone, and what it cost.
+
     Raises
     ------
     StudyInvalid (HR-101)
         The owner takes no part.
     """
-    budgets = sections(plan)["party_budgets"]
-    if owner not in budgets:
-        raise StudyInvalid(f"{owner!r} takes no part in the plan.", remedy=f"Owners that do: {', '.join(budgets)}.")
-    programs = [{"name": name} for name in ([PROGRAM] if not plan.spent else [QUESTION, PROGRAM])]
-    budget = {**budgets[owner], "unit": "record", "trust": "nobody"}
+    asked = {one.name: one for one in plan.owners if one.taken or plan.spent}
+    if owner not in asked:
+        raise StudyInvalid(f"{owner!r} takes no part in the plan.", remedy=f"Owners that do: {', '.join(asked)}.")
+    programs = [{"name": name} for name in [QUESTION] * bool(plan.spent) + [PROGRAM] * asked[owner].taken]
+    limit = ledger_budget(plan.noise, asked[owner].budget, plan.spent_delta)
+    budget = {**limit, "unit": "record", "trust": "nobody"}
     guard = {"programs": programs, "require": {"noise": "party"}, "budget": budget}
     of = f"the plan of owners {plan.digest}" if plan.digest else "a plan of owners"
-    top = f"# For the station of {owner}, by {of}.\n"
+    top = f"# For the station of {owner}, by {of}.\n{YOURS}"
     return f"{top}\n{_in_lines({'guard': guard})}\n"
+
+
+YOURS = """# Add to [guard] what the owner alone knows: columns = [...] that may be used, and least_records behind an answer;
+# and to each program its code = "sha256:...", which `hedgerow station check` prints.
+"""
 
 
 def write_study(plan: OwnersPlan, base: str | Path, path: str | Path, made_from: str = "") -> None:
@@ -170,10 +178,11 @@ def write_question(file: OwnersFile, path: str | Path, data_dir: str | Path | No
 
 
 def write_guards(plan: OwnersPlan, folder: str | Path) -> list[Path]:
-    """Write a guard for each owner that takes part: OWNER.toml in a folder."""
-    refuse_names(list(plan.epsilons))
+    """Write a guard for each owner that takes part, or answered the private question: OWNER.toml in a folder."""
+    owners = [one.name for one in plan.owners if one.taken or plan.spent]
+    refuse_names(owners)
     paths = []
-    for owner in plan.epsilons:
+    for owner in owners:
         paths.append(Path(folder) / f"{owner}.toml")
         _write(paths[-1], guard_text(plan, owner))
     return paths

@@ -69,6 +69,9 @@ def smooth(loss: QueryLoss, theta: Array, x: Array, y: Array, w: Array, width: f
         curves = np.full(len(y), 2.0) if loss.kind == "squared" else np.abs(slopes) * (1.0 - np.abs(slopes))
     value = float(values @ w / n + loss.ridge / 2 * theta @ theta)
     gradient = x.T @ (slopes * w) / n + loss.ridge * theta
+    if loss.kind == "hinge":  # few records lie on its kink
+        bent = curves > 0
+        x, curves, w = x[bent], curves[bent], w[bent]
     curvature = (x.T * (curves * w)) @ x / n + loss.ridge * np.eye(len(theta))
     return value, gradient, curvature
 

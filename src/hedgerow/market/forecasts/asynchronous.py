@@ -15,7 +15,7 @@ Steps have equal numbers of owners, but for one. So two owners are in the same s
 and their terms have a covariance of -c [G sum_k y_lk y_mk - sum_k y_lk sum_k y_mk], c = (1 - G s) / (G - 1). Of L owners, L a
 multiple of G, c = 1 / (L - 1), as of a sample without replacement. Noise of owners is independent of all that.
 
-Of losses that are not quadratic the spread is that of the parabola at theta*. Left out are the box, and that a step of one
+Of losses that are not quadratic the spread is that of the parabola at theta*. It leaves out the box, and that a step of one
 owner changes the gradients of the next, which is of the order of G times the step times the curvature: where that is below 1,
 forecasts are within some percent of what is measured.
 

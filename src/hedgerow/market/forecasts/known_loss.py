@@ -21,7 +21,7 @@ from hedgerow.learn.queries.steps import Steps
 from .forecast import doubt_of, of_zero, widened
 from .interval import interval
 from .pilot_estimate import PilotEstimate
-from .propagation import Propagation, at_walls, propagate
+from .propagation import Propagation, at_walls, longest_step, propagate, walled
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,11 @@ class KnownLoss:
         """From an estimate of curvature, best theta and scatter; `quadratic` says whether the loss is squared."""
         found = propagate(estimate, steps, rounds)
         limits = () if quadratic else (PARABOLA if estimate.rows is None else AROUND_PATH,)
-        limits = (*limits, IN_BOX) if at_walls(estimate, steps.box) else limits
+        at_wall, quadratic = at_walls(estimate, steps.box), quadratic or estimate.rows is None
+        limits = (*limits, IN_BOX) if at_wall else limits
+        limits = (*limits, ON_ITS_WAY) if not at_wall and quadratic and walled(estimate, steps, rounds) else limits
+        longest = longest_step(estimate, steps, rounds)
+        limits = limits if longest is None else (*limits, TOO_LONG.format(longest=longest))
         begin, followed = of_zero(estimate), (estimate, steps, rounds)
         return cls(found, found.drawn, found.sampling, estimate.least, begin, estimate.source, limits, followed)
 
@@ -171,6 +175,11 @@ def _alike(eigenvalues: Array, left: Array, amplifications: Array) -> Propagatio
 
 AROUND_PATH = "Noise is small enough for the loss to be a parabola around the path without it."
 IN_BOX = "The best theta lies on a wall of its box, which stops the same coefficients with noise as without it."
+ON_ITS_WAY = "The box stops theta on its way, and the same coefficients with noise as without it."
+TOO_LONG = (
+    "The step is too long: theta swings between the walls of its box, and the forecast is rough. A step below "
+    "{longest:.3g} would not do that: in the first round, 2 over the largest curvature."
+)
 PARABOLA = "The loss is taken to be the parabola that it is near its best theta."
 ALIKE = "Only sums over all coordinates are known; the interval takes the coordinates to share them alike."
 WORST = "The forecast is what the worst loss within the declared bounds would give, so the result should be better."

@@ -9,8 +9,8 @@ Exactly for a quadratic loss while the box is inactive:
 
     expected excess = bias + v sum_h A_h
 
-For another loss, whose records the estimate knows, and where the best theta lies on a wall of the box, along the path that the
-rule takes there without noise:
+For another loss, whose records the estimate knows, where the best theta lies on a wall of the box, and where steps are so long
+that theta leaves the box on its way, along the path that the rule takes there without noise:
 
     theta_{k+1} <- project(theta_k - s_k gradient(theta_k));   H_k curvature there, P_k zero where the box stops a coordinate
     B_T = om_{T+1} I;   noise of step k adds  -s_k B_k P_k w_k;   B_{k-1} = om_k I + B_k P_k (I - s_k H_k)
@@ -115,7 +115,7 @@ class Propagation:
 @lru_cache(maxsize=64)
 def propagate(estimate: PilotEstimate, steps: Steps, horizon: int) -> Propagation:
     """Follow a start at zero and noise through `horizon` steps."""
-    stopped = at_walls(estimate, steps.box)
+    stopped = walled(estimate, steps, horizon)
     if estimate.rows is not None and (stopped or estimate.rows.loss.kind != "squared"):
         return _along_path(estimate, estimate.rows, steps, horizon)
     if stopped:
@@ -160,6 +160,30 @@ def at_walls(estimate: PilotEstimate, box: float) -> bool:
     """Whether the box is known to stop the best theta: where records or the slope there are known."""
     known = estimate.rows is not None or estimate.slope is not None
     return known and bool(np.abs(estimate.best).max(initial=0.0) >= box * (1 - 1e-9))
+
+
+def walled(estimate: PilotEstimate, steps: Steps, horizon: int) -> bool:
+    """Whether the box is known to stop the best theta, or, of a loss that is a parabola, theta on its way without noise."""
+    if at_walls(estimate, steps.box):
+        return True
+    if estimate.rows is None and estimate.slope is None:
+        return False
+    h, vectors = np.linalg.eigh(estimate.curvature)
+    if estimate.rows is None and h.min() <= FLAT * h.max():  # no rows have this parabola
+        return False
+    path = estimate.best + errors(h, -vectors.T @ estimate.best, steps, horizon) @ vectors.T
+    return bool(np.abs(path).max(initial=0.0) > steps.box)
+
+
+def longest_step(estimate: PilotEstimate, steps: Steps, horizon: int) -> float | None:
+    """`size` of steps above which theta swings ever wider: 2 over the largest curvature in the longest; None if ours is less.
+
+    Not of the hinge, whose curvature is that of its rounded kink.
+    """
+    times = float(np.linalg.eigvalsh(estimate.curvature)[-1] * _lengths(steps, horizon).max())
+    if (estimate.rows is not None and estimate.rows.loss.kind == "hinge") or times <= 2:
+        return None
+    return 2 * steps.size / times
 
 
 def parabola(estimate: PilotEstimate) -> PilotRows:

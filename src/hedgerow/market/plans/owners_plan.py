@@ -204,6 +204,11 @@ class OwnersPlan:
             f"All owners draw their records from one population, of which this is known: {self.known.source}.",
             *self.known.limits,
         ]
+        if self.fitness.doubt:
+            found.append(
+                f"Another estimate of it would expect another fitness, by {digits(self.fitness.doubt)} (one standard error): "
+                "the interval is wider by that."
+            )
         if self.spent:
             found += [
                 f"Each owner spent epsilon {self.spent:g} on the question that this is known from, and budgets cover both.",
@@ -226,7 +231,8 @@ class OwnersPlan:
         if not self.price:
             found[1] = found[1].replace("numbers of records and costs are", "numbers of records are")
         box = "the forecast is above what zeros reach: there are too few steps, or noise drives theta to the walls of its box"
-        free = "the forecast holds while theta stays inside its box; where noise drives it to the walls, it says too much"
+        free = "walls of the box that stop theta without noise are followed, where they are known; those that noise alone "
+        free += "drives it to are not, and the forecast mostly says too much there"
         found.append(f"Saturation: {box if self.fitness.saturated else free}.")
         return tuple(found)
 

@@ -180,7 +180,16 @@ def left_out(plan: OwnersPlan, most: int = 6) -> str:
         one.name + ("" if one.entry is None else f" (from a price of {_exact(rounded(one.entry, 3, ROUND_UP))} on)")
         for one in out[:most]
     ]
-    return f"Left out: {', '.join(told)}" + (f" and {len(out) - most:,} more" if len(out) > most else "") + "."
+    some = f"Left out: {', '.join(told)}" + (f" and {len(out) - most:,} more" if len(out) > most else "") + "."
+    if not plan.spent:
+        return some
+    before = f"{some} They answered the private question before the plan, at epsilon {_exact(plan.spent)} each"
+    if plan.price is None:
+        return f"{before}."
+    each = ", ".join(f"{one.name} {money(one.payment or 0.0)}" for one in out[:most])
+    return f"{before}, for which they are paid {money(sum(one.payment or 0.0 for one in out))} in all: {each}" + (
+        " and so on." if len(out) > most else "."
+    )
 
 
 def provenance(plan: OwnersPlan) -> str:

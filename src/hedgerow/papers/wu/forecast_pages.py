@@ -103,11 +103,12 @@ def beside(settings: Mapping[str, Any], state: ForecastTrialState, table: pandas
         achieved = [f"{line[one]:.3g}" for one in ("mean", "low", "high")]
         key = (line["noise"], line["epsilon"], line["records"], line["horizon"])
         inside, stopped = 100 * line[f"inside, {name}"], line["box stops, %"]
-        rows.append((*key, told[0] + saturated, *told[1:3], *achieved, told[3], f"{inside:.0f}%", f"{stopped:.2g}%"))
-    columns = ["noise", "epsilon", "n", "T", "forecast", "from", "to", "achieved", "5%", "95%", "achieved/forecast"]
+        rows.append((*key, told[0] + saturated, *told[1:3], *achieved, told[3], f"{inside:.0f}%", f"{stopped:.2f}%"))
+    columns = ["noise", "epsilon", "n", "T", "forecast", "from", "to", "achieved", "5%", "95%", "ratio"]
     title = ", ".join(filter(None, ("Forecast and achieved", settings["called"], f"by {name}")))
     note = (
         f"Relative fitness; {settings['repeats']} trainings, and how many of them lie inside the interval that was forecast. "
+        "The ratio is achieved over forecast, means both. "
         "Where the box stops 1% of the coordinates or more, noise is cut and the forecast is rather too high."
     )
     return Grid(title, (*columns, "inside", "box stops"), tuple(rows), note)

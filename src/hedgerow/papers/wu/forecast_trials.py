@@ -5,9 +5,9 @@
     forecasts    <- `hedgerow.market.forecast` of every combination: mean, and the interval of one run
     trials       <- `hedgerow.learn.queries.query_trials`, then fitness, known to a simulation alone
 
-Forecasts are of the fitness on the records that are asked, so that nothing is due to their number. A hinge with a small ridge
-has no private pilot (`second_moments`): then the server's records are needed, without which trials are run and
-nothing is forecast.
+Forecasts are of the fitness on the records that are asked, so that nothing is due to their number. A hinge with a small
+ridge, or a logistic loss, has no private pilot (`second_moments`): then the server's records are needed, without which trials
+are run and nothing is forecast.
 
 Releases : as `pilot_moments` and `query_trials`.
 Unit     : record.
@@ -97,7 +97,7 @@ def estimates_of(
         x, y = spec.rows(test.columns), spec.targets(test.columns)
         known = np.isfinite(x).all(1) & np.isfinite(y)
         found["public records"] = PilotEstimate.of_records(loss, x[known], y[known], box, f"{known.sum()} public records")
-    return dict(sorted(found.items(), reverse=loss.kind == "logistic"))  # whose moments are far from it at theta = 0
+    return found
 
 
 def forecast_of(
