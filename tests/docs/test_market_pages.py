@@ -21,7 +21,7 @@ def test_what_an_epsilon_promises_is_what_the_table_says():
         for said, right, digits in (
             (odds, exp(epsilon), 1 if epsilon < 3 else 0),
             (belief, 100 / (1 + exp(-epsilon)), 1 if epsilon < 10 else 3),
-            (advantage, 100 * (exp(epsilon) - 1) / (exp(epsilon) + 1), 0 if epsilon < 10 else 2),
+            (advantage, (exp(epsilon) - 1) / (exp(epsilon) + 1), 2 if epsilon < 10 else 4),
         ):
             assert said == pytest.approx(round(right, digits), abs=1e-9)
 

@@ -16,6 +16,7 @@ from hedgerow.market.epsilon.posterior import gaussian_advantage
 from hedgerow.market.forecasts.known_loss import KnownLoss
 from hedgerow.market.forecasts.second_moments import PilotState
 from hedgerow.market.plans.owner_offer import OwnerOffer
+from hedgerow.market.plans.owners_plan import digits
 from hedgerow.market.plans.plan import advantage, fitness_of, plan, scaled
 from hedgerow.market.plans.plan_page import left_out, plan_page
 from hedgerow.privacy.accounting.gaussian import gaussian_noise
@@ -153,6 +154,7 @@ def test_the_interval_is_wider_by_what_another_estimate_would_change(known_by):
     assert (found.fitness.low, found.fitness.high) == pytest.approx((beside.low, beside.high), rel=1e-6)
     assert found.fitness.doubt == pytest.approx(beside.doubt)
     assert bare.doubt == 0
+    assert any(f"by {digits(beside.doubt)} (one standard error)" in said for said in found.assumptions)
     for wide in (found.fitness, found.own, next(one.fitness for one in scaled(found) if one.factor == 1.0)):
         assert wide.high - wide.low > 1.5 * (bare.high - bare.low)
 

@@ -204,6 +204,11 @@ class OwnersPlan:
             f"All owners draw their records from one population, of which this is known: {self.known.source}.",
             *self.known.limits,
         ]
+        if self.fitness.doubt:
+            found.append(
+                f"Another estimate of it would expect another fitness, by {digits(self.fitness.doubt)} (one standard error): "
+                "the interval is wider by that."
+            )
         if self.spent:
             found += [
                 f"Each owner spent epsilon {self.spent:g} on the question that this is known from, and budgets cover both.",
