@@ -109,9 +109,9 @@ def beside(settings: Mapping[str, Any], state: ForecastTrialState, table: pandas
     note = (
         f"Relative fitness; {settings['repeats']} trainings, and how many of them lie inside the interval that was forecast. "
         "The ratio is achieved over forecast, means both. "
-        "Where the box has stopped 1% of the coordinates or more, noise is cut and the forecast is rather too high."
+        "Box: the share of coordinates that it stops; from 1% on noise is cut, and the forecast is rather too high."
     )
-    return Grid(title, (*columns, "inside", "stopped"), tuple(rows), note)
+    return Grid(title, (*columns, "inside", "box"), tuple(rows), note)
 
 
 def short(value: float) -> str:
