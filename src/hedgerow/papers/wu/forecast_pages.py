@@ -98,20 +98,25 @@ def beside(settings: Mapping[str, Any], state: ForecastTrialState, table: pandas
     """A line for each combination: forecast with the interval of a run, achieved with 5% and 95% of runs."""
     rows = []
     for line in table.to_dict("records"):
-        told = [f"{line[f'{one}, {name}']:.3g}" for one in ("forecast", "from", "to", "achieved / forecast")]
+        told = [short(line[f"{one}, {name}"]) for one in ("forecast", "from", "to", "achieved / forecast")]
         saturated = " saturated" * (line[f"forecast, {name}"] > line["first"])
-        achieved = [f"{line[one]:.3g}" for one in ("mean", "low", "high")]
+        achieved = [short(line[one]) for one in ("mean", "low", "high")]
         key = (line["noise"], line["epsilon"], line["records"], line["horizon"])
         inside, stopped = 100 * line[f"inside, {name}"], line["box stops, %"]
-        rows.append((*key, told[0] + saturated, *told[1:3], *achieved, told[3], f"{inside:.0f}%", f"{stopped:.2f}%"))
+        rows.append((*key, told[0] + saturated, *told[1:3], *achieved, told[3], f"{inside:.0f}%", f"{stopped:.1f}%"))
     columns = ["noise", "epsilon", "n", "T", "forecast", "from", "to", "achieved", "5%", "95%", "ratio"]
     title = ", ".join(filter(None, ("Forecast and achieved", settings["called"], f"by {name}")))
     note = (
         f"Relative fitness; {settings['repeats']} trainings, and how many of them lie inside the interval that was forecast. "
         "The ratio is achieved over forecast, means both. "
-        "Where the box stops 1% of the coordinates or more, noise is cut and the forecast is rather too high."
+        "Box: the share of coordinates that it stops; from 1% on noise is cut, and the forecast is rather too high."
     )
-    return Grid(title, (*columns, "inside", "box stops"), tuple(rows), note)
+    return Grid(title, (*columns, "inside", "box"), tuple(rows), note)
+
+
+def short(value: float) -> str:
+    """Three digits, with no zero in the exponent."""
+    return f"{value:.3g}".replace("e-0", "e-")
 
 
 def by_axis(settings: Mapping[str, Any], state: ForecastTrialState, table: pandas.DataFrame, axis: str, noise: str) -> Curve:
