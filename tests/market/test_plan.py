@@ -374,6 +374,7 @@ def test_a_page_has_all_that_a_payment_is_computed_from_and_no_cost(lending):
     assert "after cost" not in page
     assert "from a price of" not in page
     made = payments_grid(lending, lending.coalition)
+    assert f"A payment is the price of {lending.price!r} times it." in page
     s, amplification = (float(found) for found in re.findall(r"(?:s|A) = ([\d.e-]+),", made.note))
     for (name, n, a, precision, payment), one in zip(made.rows, lending.coalition, strict=True):
         assert name == one.name

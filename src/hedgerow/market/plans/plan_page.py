@@ -61,7 +61,7 @@ def plan_page(plan: OwnersPlan, text: str = "") -> str:
         "main",
         tag("section", tag("h2", "At a glance"), pairs_list(facts(plan), "facts"), class_="glance"),
         _owners(plan),
-        _section("How payments follow", table(payments_grid(plan, shown(plan)))) if plan.price is not None else None,
+        _payments(plan) if plan.price is not None else None,
         tag("section", tag("h2", "If all were more, or less, open"), tag("div", curve_figure(curve(plan)), class_="curves")),
         _section("What else could be done", table(alternatives(plan))),
         _section("What was assumed", _listed(plan.assumptions)),
@@ -231,6 +231,11 @@ def _owners(plan: OwnersPlan) -> Html:
         tag("p", words, class_="note") for words in (more, left_out(plan, shared=True), ADVANTAGE, incentive(plan)) if words
     ]
     return tag("section", tag("h2", "Owners"), tag("div", table(grid), class_="owners"), *notes)
+
+
+def _payments(plan: OwnersPlan) -> Html:
+    grid = payments_grid(plan, shown(plan))
+    return _section("How payments follow", tag("div", table(grid), class_="owners"), tag("p", grid.note, class_="note"))
 
 
 def _section(heading: str, *children: Html | None) -> Html:
