@@ -8,8 +8,8 @@ make_loans.write()  # loans.csv of four lenders, and public_loans.csv of none of
 ranges = {"income": (10_000, 300_000), "debt": (0, 1), "years": (3, 5), "rate": (5, 30)}
 loans, public = (hr.data.read(f"{name}.csv", target="rate").declare(**ranges) for name in ("loans", "public_loans"))
 
-loss, steps, T = loss_of("linear"), Steps(size=1.2, box=1.0), 100
-spec = Inputs.scaled(public.schema, features=["income", "debt", "years"], constant=1.0)
+loss, steps, T = loss_of("linear"), Steps(size=0.75, box=1.0), 100
+spec = Inputs.scaled(public.schema, features=["income", "debt", "years"], constant=0.5)
 x, y = spec.rows(public.columns), spec.targets(public.columns)
 estimate = PilotEstimate.of_records(loss, x, y, steps.box, "2000 public loans")
 

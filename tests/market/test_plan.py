@@ -366,3 +366,12 @@ def test_of_a_thousand_owners_nobody_gains_by_another_epsilon_or_none():
         inside = (tried >= offer.epsilon[0]) & (tried <= offer.epsilon[1])
         assert max(gains[inside].max(), 0.0) - one.surplus <= 1e-6
         assert one.surplus >= 0
+
+
+def test_numbers_of_a_plan_that_mean_nothing_are_refused(everybody):
+    with pytest.raises(SettingsInvalid, match=r"an epsilon of 1\.0"):
+        OwnerOffer(5, 1.0)
+    with pytest.raises(SettingsInvalid, match="bias -1"):
+        KnownLoss.of_numbers(2, amplification=1.0, bias=-1, sampling=0.1, least=0.1)
+    with pytest.raises(SettingsInvalid, match="factor of -1"):
+        scaled(everybody, [-1])

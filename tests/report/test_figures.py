@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given, settings
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from hedgerow.report import Comparison, Curve, Series
 from hedgerow.report.figures import dot_tracks, line_chart, log_ticks, nice_ticks, series_inks, tick_labels
+from hedgerow.report.page import curve_figure
 
 
 def curve(*y: float, style: str = "main", line: float | None = None) -> Curve:
@@ -160,3 +162,13 @@ def test_a_sixth_line_has_the_first_colour_and_is_dotted():
     inks = series_inks([Series(str(i), (1.0, 2.0), (0.0, 1.0)) for i in range(6)])
     assert (inks[0], inks[5]) == ("main ink0", "main ink0 dotted")
     assert len(set(inks)) == 6
+
+
+def test_numbers_of_a_band_have_its_ends_and_no_last_value_stands_for_all():
+    band = Series("forecast", (0.5, 1.0, 2.0), (0.3, 0.2, 0.17), low=(0.25, 0.15, 0.1), high=(0.4, 0.35, 0.33))
+    curve = Curve("Fitness", "factor", "fitness", (band, Series("equal", (0.5, 1.0, 2.0), (0.5, 0.4, 0.38), "reference")))
+    told = str(curve_figure(curve))
+    for words in ("low of forecast", "high of forecast", "0.35"):
+        assert words in told
+    assert "<b>" not in told
+    assert "<b>0.17</b>" in str(curve_figure(replace(curve, series=(replace(band, low=(), high=()), curve.series[1]))))

@@ -122,3 +122,10 @@ def test_a_file_that_is_not_there_is_said(tmp_path):
         load_owners(tmp_path / "none.toml")
     with pytest.raises(StudyInvalid, match="cannot be read"):
         load_owners(tmp_path)
+
+
+def test_an_owner_that_is_there_twice_is_named(tmp_path):
+    path = tmp_path / "owners.toml"
+    path.write_text("[owners]\nDorf = { records = 5, epsilon = 1.0 }\nDorf = { records = 6, epsilon = 1.0 }\n")
+    with pytest.raises(StudyInvalid, match=r"line 3, .*: Dorf; is it there twice\?"):
+        load_owners(path)

@@ -17,6 +17,7 @@ from hedgerow.study import parse, rehearse, run_study
 from hedgerow.study.agreed import budget_grids, budgets_of, forecast_grids
 from hedgerow.study.build import build
 from hedgerow.study.explain import what_left
+from hedgerow.study.party_budgets import refuse_unaffordable
 from hedgerow.study.toml import to_toml
 
 AGREED = {"party 1": 0.5, "party 2": 4.0, "party 3": 2.0}
@@ -274,6 +275,8 @@ def test_two_runs_that_share_a_ledger_share_the_budgets_of_parties(tmp_path):
     run_study(study(**shared), tmp_path / "first")
     with pytest.raises(BudgetExhausted, match="party 1"):
         run_study(study(**shared), tmp_path / "second")
+    with pytest.raises(BudgetExhausted, match=r"party 1 epsilon \S+, with the \S+ that earlier runs"):
+        refuse_unaffordable(build(study(**shared)))
     double = study(allowed({name: 2 * most for name, most in AGREED.items()}, accountant="basic"), **shared)
     rows = grid(run_study(double, tmp_path / "third").report, "Budgets of parties").rows
     assert [row[2] for row in rows] == pytest.approx([1.0, 8.0, 4.0], rel=1e-15)

@@ -116,8 +116,9 @@ def show(found: OwnersPlan, sections: str = "") -> None:
         f"(noise {digits(f.noise)}, steps {digits(f.steps)}, sample {digits(f.sample)}).{saturated}"
     )
     whom = "everybody" if len(found.coalition) == len(found.owners) else "everybody, those left out at their highest epsilon"
-    few = f"{len(found.prefix)} best of equal weight {digits(found.prefix_fitness)}"
-    _say(f"With {whom}: equal weights {digits(found.equal)}, best weights {digits(found.weighted)}; the {few}.")
+    few = f"the {len(found.prefix)} best owners" if len(found.prefix) > 1 else "the best owner alone"
+    few += f", of equal weight, {digits(found.prefix_fitness)}" if len(found.prefix) > 1 else f" {digits(found.prefix_fitness)}"
+    _say(f"With {whom}: equal weights {digits(found.equal)}, best weights {digits(found.weighted)}; {few}.")
     if found.price is not None and found.payments is not None and found.value is not None:
         worth = f"A unit of relative fitness is worth {money(found.value)} to the learner."
         _say(f"{plan_page.incentive(found)} Payments {money(found.payments)} in all. {worth}")

@@ -18,12 +18,13 @@ from hedgerow.study.study import Study
 
 from .axis import against_axis, noise_table, short_table
 from .collected import collected, collected_curves
-from .standings import AT_PARTIES, Standing, Standings, chosen_on
+from .standings import AT_PARTIES, BY_SIMULATION, Standing, Standings, chosen_on
 
 LINES = 5
 """At most so many lines of a figure have a colour of their own: the best ones."""
 
 TAKEN = {"best": "best over rounds", "last": "in the last round", "rounds": "rounds to the target"}
+AT_END = "at the end of each run"
 
 
 def report_of(
@@ -46,7 +47,7 @@ def report_of(
         facts=(
             ("runs", len(found.runs)),
             ("finished", sum(run.report is not None for run in found.runs)),
-            ("measure", f"{found.measure}, {TAKEN[section.take]}"),
+            ("measure", f"{found.measure}, {AT_END if found.at_end else TAKEN[section.take]}"),
             ("rounds in all", sum(run.history[-1]["round"] for run in found.runs if run.history)),
             ("seconds of work in all", round(sum(run.seconds or 0.0 for run in found.runs), 1)),
             ("seconds here", round(seconds, 1)),
@@ -84,7 +85,8 @@ def table(found: Standings) -> Grid:
         rows.append((row.name, *(beside(run) if section.published else run.value for run in runs)))
     beside_published = f"Ours / published (difference). Published: {section.source}." if section.published else ""
     note = " ".join(filter(None, (beside_published, *tuned_on(found))))
-    title = f"{found.measure[:1].upper()}{found.measure[1:]}, {TAKEN[section.take]}" + (
+    taken = AT_END if found.at_end else TAKEN[section.take]
+    title = f"{found.measure[:1].upper()}{found.measure[1:]}, {taken}" + (
         f" {section.target:g}" if section.take == "rounds" else ""
     )
     return Grid(title, (section.axis, *(column.name for column in section.columns)), tuple(rows), note)
@@ -179,19 +181,10 @@ def run_table(found: Standings) -> Grid:
     for run in found.runs:
         how = dict(run.report.facts).get("run") if run.report else ("failed" if run.problem else "not run yet")
         spent = run.said.epsilon if run.said is not None and run.said.private else None
-        rows.append(
-            (
-                run.cell.name,
-                run.best and run.best[1],
-                run.best and run.best[0],
-                run.last,
-                how,
-                spent,
-                run.seconds,
-                run.cell.folder,
-            )
-        )
-    columns = ("run", f"best {found.measure}", "in round", "last", "ended", "epsilon", "seconds of work", "folder")
+        measured = (run.last,) if found.at_end else (run.best and run.best[1], run.best and run.best[0], run.last)
+        rows.append((run.cell.name, *measured, how, spent, run.seconds, run.cell.folder))
+    named = (found.measure,) if found.at_end else (f"best {found.measure}", "in round", "last")
+    columns = ("run", *named, "ended", "epsilon", "seconds of work", "folder")
     return Grid("The runs", columns, tuple(rows), "Each run has its own page in its folder.")
 
 
@@ -294,8 +287,10 @@ def warnings_of(found: Standings, study: Study, *, quick: bool, interrupted: boo
                 "Choosing among them is not free: what is chosen costs the sum, not the epsilon of the best trial."
             )
         where = {"test": "one test table", "parties": "the same records of the parties", "none": "the same records"}
+        theirs = {chosen_on(found, run) for run in found.finished} <= {AT_PARTIES, BY_SIMULATION}
+        on = where["parties" if theirs else study.evaluation.on]
         said.append(
-            f"The best of {n} trials on {where[study.evaluation.on]} looks better than it is, because it was chosen by what it "
+            f"The best of {n} trials on {on} looks better than it is, because it was chosen by what it "
             "is praised for. Measure the chosen one once more on records that no trial has seen."
         )
     return tuple(said)

@@ -17,6 +17,7 @@ from hedgerow.privacy.statement import Statement, statement
 from hedgerow.report import Report
 from hedgerow.store import LedgerFile
 from hedgerow.study.agreed import agreed_delta
+from hedgerow.study.catalogue import listing
 from hedgerow.study.comparison import ComparisonSection
 from hedgerow.study.explain import planned_delta
 from hedgerow.study.rounds import COSTS, Row, best, first_metric, reached, read_rounds, rises
@@ -39,7 +40,9 @@ COLUMNS = (
 """Columns of `comparison.csv`, a line for each run."""
 
 AT_PARTIES = "the parties' records"
-"""By which records something was chosen where metrics are sums over the parties."""
+"""By which records something was chosen where metrics are sums over the parties, or follow from what was released."""
+BY_SIMULATION = "the parties' records, by exact results that only a simulation has"
+"""By which records something was chosen where the program computes metrics from all records, beside its answers."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,12 @@ class Standings:
         return self.section.take != "rounds" and rises(self.measure)
 
     @property
+    def at_end(self) -> bool:
+        """Whether the measure is a number of a whole run, which no round has."""
+        told = any(run.report is not None and self.measure in dict(run.report.metrics) for run in self.runs)
+        return told and not any(self.measure in row for run in self.runs for row in run.history)
+
+    @property
     def finished(self) -> list[Standing]:
         """Runs that have a value to show."""
         return [run for run in self.runs if run.value is not None]
@@ -147,7 +156,11 @@ def standings(
 def chosen_on(found: Standings, run: Standing) -> str:
     """By which records the run, or the round that is shown of it, was chosen; "" where nothing was."""
     evaluation = run.cell.study.evaluation
-    if not (found.section.choose or found.section.take == "best") or run.value is None or evaluation.on == "none":
+    if not (found.section.choose or (found.section.take == "best" and not found.at_end)) or run.value is None:
+        return ""
+    if found.at_end:
+        return BY_SIMULATION if listing(run.cell.study.program.name).with_records else AT_PARTIES
+    if evaluation.on == "none":
         return ""
     if evaluation.on == "parties":
         return AT_PARTIES

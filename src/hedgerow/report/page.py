@@ -168,7 +168,8 @@ def _over(curves: Sequence[Curve]) -> str:
 def curve_figure(curve: Curve) -> Html:
     """A figure with its legend, and its numbers folded away."""
     lasts = [show(series.y[-1]) if series.y else None for series in curve.series]
-    apart = len(lasts) == 1 or len(set(lasts)) > 1
+    ends = curve.x_label == "round" or not any(one.low for one in curve.series)  # of a forecast the last number is no result
+    apart = ends and (len(lasts) == 1 or len(set(lasts)) > 1)
     inks = series_inks(curve.series)
     legend = [_legend(one, ink, last if apart else None) for one, ink, last in zip(curve.series, inks, lasts, strict=True)]
     return tag(

@@ -76,15 +76,20 @@ def curve_table(curve: Curve) -> Html:
     places = sorted({x for series in curve.series if not series.is_level for x in series.x})
     kept = evenly(places, ROWS_SHOWN)
     found = [dict(zip(series.x, series.y, strict=True)) for series in curve.series]
-    rows = tuple(
-        (
-            show(x),
-            *(series.y[0] if series.is_level else at.get(x) for series, at in zip(curve.series, found, strict=True)),
-        )
-        for x in kept
-    )
+    heads = [curve.x_label]
+    lines: list[list[Cell]] = [[show(x)] for x in kept]
+    for series, at in zip(curve.series, found, strict=True):
+        columns = [(series.name, at)]
+        for end, values in (("low", series.low), ("high", series.high)):
+            if values:
+                columns.append((f"{end} of {series.name}", dict(zip(series.x, values, strict=True))))
+        for name, numbers in columns:
+            heads.append(name)
+            for x, line in zip(kept, lines, strict=True):
+                line.append(series.y[0] if series.is_level else numbers.get(x))
+    rows = tuple(map(tuple, lines))
     thinned = "" if len(kept) == len(places) else f", {len(kept)} of {show(len(places))}"
-    grid = Grid(curve.title, (curve.x_label, *(series.name for series in curve.series)), rows)
+    grid = Grid(curve.title, tuple(heads), rows)
     return folded(f"Numbers{thinned}", table(grid), class_="numbers")
 
 

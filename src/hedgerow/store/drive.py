@@ -120,7 +120,7 @@ def drive(
     by : str, optional
         With keep="best": a metric that `watch` returns; by default the first one.
     better : {"higher", "lower"}, optional
-        With keep="best"; by default lower for losses, errors, deviances and deviations, and higher for all others.
+        With keep="best"; by default lower for losses, errors, deviances, deviations and fitness, and higher for all others.
     progress : {"auto", True, False}
         Show round, metrics, epsilon and the time left while it runs; "auto" does so in a terminal and in a notebook.
 

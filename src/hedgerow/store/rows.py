@@ -34,8 +34,8 @@ class Logger(Protocol):
 
 
 def rises(metric: str) -> bool:
-    """Whether more of a metric is better: of losses, errors, deviances and deviations less is."""
-    return not any(word in metric.lower() for word in ("loss", "error", "deviance", "deviation"))
+    """Whether more of a metric is better: of losses, errors, deviances, deviations and fitness (an excess loss) less is."""
+    return not any(word in metric.lower() for word in ("loss", "error", "deviance", "deviation", "fitness"))
 
 
 def numbers_of(found: object) -> dict[str, float]:
@@ -99,7 +99,7 @@ class Best:
     by : str or None
         Name of the metric; None for the first that is measured.
     better : {"higher", "lower"} or None
-        None for what the name says: of losses, errors, deviances and deviations less is better.
+        None for what the name says: of losses, errors, deviances, deviations and fitness less is better.
     path : Path or None
         File to keep it in beside a checkpoint.
     """

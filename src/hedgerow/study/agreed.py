@@ -103,7 +103,8 @@ def budget_grids(ledger: Ledger) -> tuple[Grid, ...]:
     note = (
         "Epsilon per record, add-remove, of everything that this study releases: counted from the ledger, by each party's own "
         "noise where parties add it, and else by that of the channel. Every question counts for all parties but those that are "
-        "left out of it by name, also after a party stopped by itself."
+        "left out of it by name, also after a party stopped by itself. The table of epsilon by owner has what the owners' own "
+        "agreement says of the same questions, which may be a little more than the ledger's accountant finds."
     )
     return (Grid("Budgets of parties", ("party", "budget", "spent", "left", "delta"), tuple(rows[:SHOWN]), note),)
 

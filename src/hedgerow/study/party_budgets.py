@@ -49,8 +49,10 @@ def refuse_unaffordable(built: Built) -> Costs:
                     f"A party is counted for all rounds, also for those after stop_at has it stop: leave party_budgets.{name} "
                     "out, since stop_at is its limit; or ask for fewer rounds."
                 )
+            before = charges_at(name, built.unspent.others)
+            told = f", with the {budget.spent(before):.6g} that earlier runs under the same ledger spent" if before else ""
             raise BudgetExhausted(
-                f"rehearsed on made-up records, the study costs {name} epsilon {budget.spent(costs):.6g}, "
+                f"rehearsed on made-up records, the study costs {name} epsilon {budget.spent(costs):.6g}{told}, "
                 f"and its budget is {budget}.",
                 remedy=remedy,
             )

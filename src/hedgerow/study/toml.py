@@ -50,7 +50,17 @@ def read_toml(raw: bytes | str, what: str = "the study") -> dict[str, Any]:
             )
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # TOMLDecodeError, UnicodeDecodeError, a number of too many digits
-        raise StudyInvalid(f"{what} is no TOML.", remedy=str(error)[:200]) from error
+        raise StudyInvalid(f"{what} is no TOML.", remedy=str(error)[:200] + _at(raw, str(error))) from error
+
+
+def _at(raw: bytes | str, told: str) -> str:
+    """The key in the line that an error names, where there is one."""
+    found = re.search(r"\(at line (\d+),", told)
+    lines = (raw.decode("utf-8", "replace") if isinstance(raw, bytes) else raw).split("\n")
+    line = lines[int(found[1]) - 1] if found and int(found[1]) <= len(lines) else ""
+    key = re.match(rf"[ \t]*({_PART})[ \t]*=", line)
+    twice = "; is it there twice?" if "overwrite" in told else ""
+    return f": {key[1][:60]}{twice}" if key else ""
 
 
 def to_toml(values: Mapping[str, Any], prefix: str = "") -> str:

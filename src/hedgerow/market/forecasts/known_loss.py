@@ -134,6 +134,11 @@ class KnownLoss:
                 f"a least loss of {least!r}, and the loss of zeros is at most {zeros:.4g}.",
                 remedy="Give the least loss in the program's units, where targets lie in [-1, 1].",
             )
+        if not (0 < amplification < np.inf and 0 <= bias < np.inf and 0 <= sampling < np.inf):
+            raise SettingsInvalid(
+                f"amplification {amplification!r}, bias {bias!r}, sampling {sampling!r}.",
+                remedy="Give finite numbers: the first above zero, the others at least 0.",
+            )
         each = np.ones(size) / size
         propagation = _alike(np.ones(size), np.sqrt(2 * bias * each), amplification * each)
         return cls(propagation, sampling * np.diag(each), sampling, least, zeros - least, source, (ALIKE,))

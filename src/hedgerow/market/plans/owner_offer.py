@@ -17,7 +17,7 @@ class OwnerOffer:
     records : int
         A public number: certified, or released by a private count. Where records have weights, their sum, as sums are weighted.
     epsilon : (lowest, highest)
-        What it could be asked to spend over everything; twice the same number for exactly this one.
+        What it could be asked to spend over everything; twice the same number for exactly this one, and no other.
     cost : float, optional
         c of c (e^epsilon - 1), in the learner's currency.
     """
@@ -27,6 +27,8 @@ class OwnerOffer:
     cost: float | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.epsilon, tuple | list) or len(self.epsilon) != 2:
+            raise SettingsInvalid(f"an epsilon of {self.epsilon!r}.", remedy="Give the lowest and the highest: (0.2, 3.0).")
         low, high = self.epsilon
         if isinstance(self.records, bool) or not isinstance(self.records, int) or self.records < 1:
             raise SettingsInvalid(f"an owner of {self.records!r} records.", remedy="Give a whole number of at least 1.")

@@ -186,7 +186,16 @@ class ScaledForecast:
 
 
 def scaled(found: OwnersPlan, factors: Sequence[float] = ()) -> tuple[ScaledForecast, ...]:
-    """Forecasts of a plan whose epsilons are all multiplied by the same factor, for each of several: `FACTORS` by default."""
+    """Forecasts of a plan whose epsilons are all multiplied by the same factor, for each of several: `FACTORS` by default.
+
+    Raises
+    ------
+    SettingsInvalid (HR-511)
+        A factor is not above zero.
+    """
+    wrong = [factor for factor in factors if not 0 < factor < math.inf]
+    if wrong:
+        raise SettingsInvalid(f"a factor of {wrong[0]!r} on epsilons.", remedy="Give finite factors above zero.")
     known, part = found.known, found.coalition
     n, epsilons = np.array([one.records for one in part], float), np.array([one.epsilon for one in part])
     s, amplification = known.sampling, known.amplification

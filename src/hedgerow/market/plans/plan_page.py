@@ -115,14 +115,14 @@ def curve(plan: OwnersPlan) -> Curve:
     found = scaled(plan)
     x = tuple(one.factor for one in found)
     best = Series(
-        "best weights, and 90 of 100 runs",
+        "best weights",
         x,
         tuple(one.fitness.expected for one in found),
         low=tuple(one.fitness.low for one in found),
         high=tuple(one.fitness.high for one in found),
     )
     same = Series("equal weights, the same owners", x, tuple(one.equal for one in found), "reference")
-    note = "1 is the plan. Epsilons are multiplied for all owners that take part, beyond what they offer."
+    note = "1 is the plan, and 90 of 100 runs end in the band. Epsilons of all that take part are multiplied, beyond offers."
     return Curve("Relative fitness", "all epsilons multiplied by", "relative fitness", (best, same), note=note, log="xy")
 
 
