@@ -16,9 +16,10 @@ from hedgerow.market.epsilon.posterior import gaussian_advantage
 from hedgerow.market.forecasts.known_loss import KnownLoss
 from hedgerow.market.forecasts.second_moments import PilotState
 from hedgerow.market.plans.owner_offer import OwnerOffer
-from hedgerow.market.plans.owners_plan import digits
+from hedgerow.market.plans.owners_plan import digits, money
+from hedgerow.market.plans.payment_terms import payments_grid
 from hedgerow.market.plans.plan import advantage, fitness_of, plan, scaled
-from hedgerow.market.plans.plan_page import left_out, plan_page
+from hedgerow.market.plans.plan_page import beside, left_out, plan_page
 from hedgerow.privacy.accounting.gaussian import gaussian_noise
 
 CURVE = import_module("hedgerow.market.plans.plan")
@@ -366,6 +367,26 @@ def test_of_a_thousand_owners_nobody_gains_by_another_epsilon_or_none():
         inside = (tried >= offer.epsilon[0]) & (tried <= offer.epsilon[1])
         assert max(gains[inside].max(), 0.0) - one.surplus <= 1e-6
         assert one.surplus >= 0
+
+
+def test_a_page_has_all_that_a_payment_is_computed_from_and_no_cost(lending):
+    page = plan_page(lending)
+    assert "after cost" not in page
+    assert "from a price of" not in page
+    made = payments_grid(lending, lending.coalition)
+    s, amplification = (float(found) for found in re.findall(r"(?:s|A) = ([\d.e-]+),", made.note))
+    for (name, n, a, precision, payment), one in zip(made.rows, lending.coalition, strict=True):
+        assert name == one.name
+        assert float(precision) == pytest.approx(n**2 / (s * n + amplification * float(a)), rel=1e-7)
+        assert money(lending.price * float(precision)) == payment
+        assert precision in page
+    assert re.search(r"Made on \d{4}-\d\d-\d\d", page)
+
+
+def test_where_steps_leave_most_of_the_loss_more_of_them_are_advised(everybody):
+    many = KnownLoss.of_numbers(10, amplification=0.378, bias=1e-7, sampling=0.49, least=0.049)
+    assert "more rounds" in beside(everybody)
+    assert "more rounds" not in beside(plan(free(LENDING), many, NOISE))
 
 
 def test_numbers_of_a_plan_that_mean_nothing_are_refused(everybody):

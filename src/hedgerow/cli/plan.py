@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from datetime import UTC, datetime
 from pathlib import Path
 from shlex import quote
 from textwrap import fill
@@ -110,10 +111,11 @@ def show(found: OwnersPlan, sections: str = "") -> None:
     _say(f"{found.title or 'Plan'}: {whom}, {n.horizon} questions, {law}, {n.neighbours}", "bold")
     console.print(plan_page.fitting(plan_page.owners_grid(found, "")))
     _say(f"{plan_page.left_out(found)} {plan_page.ADVANTAGE}")
-    saturated = " Saturated: the result would be no better than zeros." if f.saturated else ""
+    more = " Saturated: the result would be no better than zeros." * f.saturated
+    more += f" {plan_page.advice(found)}" if plan_page.advice(found) else ""
     _say(
         f"\nForecast: relative fitness {digits(f.expected)}, in 90 of 100 runs between {digits(f.low)} and {digits(f.high)} "
-        f"(noise {digits(f.noise)}, steps {digits(f.steps)}, sample {digits(f.sample)}).{saturated}"
+        f"(noise {digits(f.noise)}, steps {digits(f.steps)}, sample {digits(f.sample)}).{more}"
     )
     whom = "everybody" if len(found.coalition) == len(found.owners) else "everybody, those left out at their highest epsilon"
     few = f"the {len(found.prefix)} best owners" if len(found.prefix) > 1 else "the best owner alone"
@@ -135,6 +137,7 @@ def show(found: OwnersPlan, sections: str = "") -> None:
 
 def told(found: OwnersPlan) -> dict[str, Any]:
     """A plan as JSON has it: everything that is printed, with all digits."""
+    from hedgerow.market.plans.payment_terms import delivered
     from hedgerow.market.plans.plan import scaled
 
     plain = {
@@ -146,6 +149,9 @@ def told(found: OwnersPlan) -> dict[str, Any]:
     ]
     known = found.known
     facts = {"sampling": known.sampling, "amplification": known.amplification, "bias": known.bias, "least": known.least}
+    a, precision = (dict(zip(found.epsilons, each.tolist(), strict=True)) for each in delivered(found, found.coalition))
+    for one in owners:
+        one |= {"variance": a.get(one["name"]), "precision": precision.get(one["name"])}
     curve = [{"factor": one.factor, "equal": one.equal} | vars(one.fitness) for one in scaled(found)]
     return plain | {
         "sentence": found.sentence(),
@@ -157,6 +163,7 @@ def told(found: OwnersPlan) -> dict[str, Any]:
         "assumptions": found.assumptions,
         "unseen": found.unseen,
         "digest": found.digest,
+        "made": f"{datetime.now(UTC):%Y-%m-%d}",
     }
 
 

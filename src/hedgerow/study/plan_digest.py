@@ -25,7 +25,9 @@ def plan_digest(owners: str, study: Study | None, known: KnownLoss) -> str:
     """Sixteen hexadecimal digits of SHA-256; `owners` is the digest of the file."""
     said = None if study is None else study.model_dump(mode="json", exclude=PLACES)
     p = known.propagation
-    numbers = (p.eigenvalues, np.abs(p.left), p.amplifications, known.sampling, known.least, p.offset)
-    told = [[f"{value:.6g}" for value in np.atleast_1d(each).tolist()] for each in numbers]
+    h, f = p.eigenvalues, known.least
+    shares = (h / max(h.max(), np.finfo(float).tiny), h * np.square(p.left) / f, p.offset / f)  # a rest of rounding is zero
+    told = [[f"{value:.6f}" for value in np.round(np.atleast_1d(each), 6) + 0.0] for each in shares]
+    told += [[f"{value:.6g}" for value in np.atleast_1d(each)] for each in (h.max(), p.amplification, known.sampling, f)]
     whole = json.dumps({"owners": owners, "study": said, "known": told}, sort_keys=True)
     return hashlib.sha256(whole.encode()).hexdigest()[:16]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from decimal import ROUND_UP
 from pathlib import Path
 
@@ -16,7 +17,8 @@ from hedgerow.report.numerals import show
 from hedgerow.report.page import curve_figure, document, pairs_list, text_block, write_text
 from hedgerow.report.tables import table
 
-from .owners_plan import OwnersPlan, digits, money
+from .owners_plan import OwnersPlan, PlannedOwner, digits, money
+from .payment_terms import payments_grid
 from .plan import GAIN, rounded, scaled
 
 MOST_ROWS = 60
@@ -59,6 +61,7 @@ def plan_page(plan: OwnersPlan, text: str = "") -> str:
         "main",
         tag("section", tag("h2", "At a glance"), pairs_list(facts(plan), "facts"), class_="glance"),
         _owners(plan),
+        _section("How payments follow", table(payments_grid(plan, shown(plan)))) if plan.price is not None else None,
         tag("section", tag("h2", "If all were more, or less, open"), tag("div", curve_figure(curve(plan)), class_="curves")),
         _section("What else could be done", table(alternatives(plan))),
         _section("What was assumed", _listed(plan.assumptions)),
@@ -69,19 +72,23 @@ def plan_page(plan: OwnersPlan, text: str = "") -> str:
     return document(title, header, main, STYLE)
 
 
-def owners_grid(plan: OwnersPlan, title: str = "Owners") -> Grid:
+def shown(plan: OwnersPlan) -> tuple[PlannedOwner, ...]:
     """The owners that take part, in the order of the file; of very many, those without which most is lost."""
     part = plan.coalition
-    if len(part) > MOST_ROWS:
-        part = tuple(sorted(part, key=lambda one: -one.without)[:MOST_ROWS])
+    return part if len(part) <= MOST_ROWS else tuple(sorted(part, key=lambda one: -one.without)[:MOST_ROWS])
+
+
+def owners_grid(plan: OwnersPlan, title: str = "Owners", *, shared: bool = False) -> Grid:
+    """The owners that are shown; with `shared` without what a payment leaves after an owner's cost, which tells that cost."""
+    part, costs = shown(plan), not shared
     heads = ["owner", "records", "epsilon"] + ["budget"] * bool(plan.spent) + ["weight"]
-    heads += ["payment", "after cost"] * (plan.price is not None) + ["lost without", "advantage"]
+    heads += (["payment"] + ["after cost"] * costs) * (plan.price is not None) + ["lost without", "advantage"]
     rows: list[tuple[Cell, ...]] = []
     for one in part:
         cells: list[Cell] = [one.name, one.records, _exact(one.epsilon)]
         cells += [_exact(one.budget)] * bool(plan.spent) + [f"{one.weight:.4g}"]
         if one.payment is not None and one.surplus is not None:
-            cells += [money(one.payment), money(one.surplus)]
+            cells += [money(one.payment)] + [money(one.surplus)] * costs
         rows.append((*cells, digits(one.without), f"{one.advantage:.2f}"))
     return Grid(title, tuple(heads), tuple(rows))
 
@@ -145,7 +152,16 @@ def beside(plan: OwnersPlan) -> str:
     return (
         f"Relative fitness is the loss above the best possible one, as a part of it: {digits(f.noise)} of it is owners' noise, "
         f"{digits(f.steps)} is left by {plan.noise.horizon} steps, and {digits(f.sample)} is that records are a sample."
+        + (f" {advice(plan)}" if advice(plan) else "")
     )
+
+
+def advice(plan: OwnersPlan) -> str:
+    """What would help more than epsilon, where steps leave most of the loss."""
+    f = plan.fitness
+    if f.steps <= f.expected / 2:
+        return ""
+    return "Most of it is left by the steps: more rounds, or another step, would help more than more epsilon."
 
 
 ADVANTAGE = (
@@ -158,9 +174,11 @@ def incentive(plan: OwnersPlan) -> str:
     """Why an owner answers as planned."""
     if plan.price is None or plan.deviation is None:
         return ""
+    factors = f"s = {plan.known.sampling:.5g} and A = {plan.known.amplification:.5g}"
     return (
-        f"The learner pays {_exact(plan.price)} for a unit of precision, n² / (s n + A a). An owner's best answer depends on "
-        f"the price and on no other owner; by another epsilon, or none, nobody gains more than {_most_gained(plan.deviation)}."
+        f"The learner pays {_exact(plan.price)} for a unit of precision, n² / (s n + A a), with {factors}. An owner's "
+        f"best answer depends on the price and on no other owner; by another epsilon, or none, nobody gains more "
+        f"than {_most_gained(plan.deviation)}."
     )
 
 
@@ -169,15 +187,18 @@ def _most_gained(deviation: float) -> str:
     return f"{GAIN:f}" if deviation <= GAIN else show(deviation)
 
 
-def left_out(plan: OwnersPlan, most: int = 6) -> str:
-    """Who does not take part, and from which price on each would; of many, those who would be the first."""
+def left_out(plan: OwnersPlan, most: int = 6, *, shared: bool = False) -> str:
+    """Who does not take part, and from which price on each would; of many, those who would be the first.
+
+    With `shared` names alone, since the price from which an owner would take part tells its cost.
+    """
     out = [one for one in plan.owners if not one.taken]
     if not out:
         return "Nobody is left out."
     if len(out) > most:
         out.sort(key=lambda one: one.entry or 0.0)
     told = [
-        one.name + ("" if one.entry is None else f" (from a price of {_exact(rounded(one.entry, 3, ROUND_UP))} on)")
+        one.name + ("" if one.entry is None or shared else f" (from a price of {_exact(rounded(one.entry, 3, ROUND_UP))} on)")
         for one in out[:most]
     ]
     some = f"Left out: {', '.join(told)}" + (f" and {len(out) - most:,} more" if len(out) > most else "") + "."
@@ -186,6 +207,8 @@ def left_out(plan: OwnersPlan, most: int = 6) -> str:
     before = f"{some} They answered the private question before the plan, at epsilon {_exact(plan.spent)} each"
     if plan.price is None:
         return f"{before}."
+    if shared:
+        return f"{before}, for which they are paid {money(sum(one.payment or 0.0 for one in out))} in all."
     each = ", ".join(f"{one.name} {money(one.payment or 0.0)}" for one in out[:most])
     return f"{before}, for which they are paid {money(sum(one.payment or 0.0 for one in out))} in all: {each}" + (
         " and so on." if len(out) > most else "."
@@ -196,15 +219,17 @@ def provenance(plan: OwnersPlan) -> str:
     """Where the numbers are from."""
     of = f", digest {plan.digest} of owners, study and what was known" if plan.digest else ""
     return (
-        f"Made before the first question{of}; the loss is known by {plan.known.source}. Nothing was asked of an owner for it"
-        + (f" but one question of epsilon {plan.spent:g}." if plan.spent else ".")
+        f"Made on {datetime.now(UTC):%Y-%m-%d} (UTC), before the first question{of}; the loss is known by {plan.known.source}. "
+        f"Nothing was asked of an owner for it" + (f" but one question of epsilon {plan.spent:g}." if plan.spent else ".")
     )
 
 
 def _owners(plan: OwnersPlan) -> Html:
-    grid, part = owners_grid(plan), len(plan.coalition)
+    grid, part = owners_grid(plan, shared=True), len(plan.coalition)
     more = f"The {len(grid.rows)} of {part} owners without which most is lost." if len(grid.rows) < part else None
-    notes = [tag("p", words, class_="note") for words in (more, left_out(plan), ADVANTAGE, incentive(plan)) if words]
+    notes = [
+        tag("p", words, class_="note") for words in (more, left_out(plan, shared=True), ADVANTAGE, incentive(plan)) if words
+    ]
     return tag("section", tag("h2", "Owners"), tag("div", table(grid), class_="owners"), *notes)
 
 
