@@ -66,6 +66,13 @@ def test_the_sample_moves_the_result_as_far_as_steps_follow(best):
     assert told.sampling < at.sampling / n  # that of the records' own best theta, where steps do not get
 
 
+def test_a_parabola_at_a_wall_has_the_scatter_of_its_estimate():
+    """One coefficient at its wall, where no sample moves it; the other free: s is what that one adds."""
+    steps, free = Steps("algorithm-2", 0.6, 0.5), np.array([0.5, 0.2])
+    at = PilotEstimate(np.diag([1.5, 1.0]), free, 0.2, np.diag([0.6, 0.1]), "made up", slope=np.array([-0.9, 0.0]))
+    assert propagate(at, steps, 300).sampling == pytest.approx(0.1 / 1.0 / 2, rel=0.1)
+
+
 def test_steps_that_have_ended_are_at_the_best_of_the_sample():
     curved = replace(ESTIMATE, curvature=np.diag([1.5, 1.0, 0.5]))
     told = forecast(curved, RULES["algorithm-2"], 500, 0.0, RECORDS)
