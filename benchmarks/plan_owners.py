@@ -52,8 +52,8 @@ def least(repeats: int, do: Callable[[], Any]) -> tuple[float, Any]:
 
 def main() -> None:
     """Print the table."""
-    from hedgerow.study.owners_file import load_owners
-    from hedgerow.study.planning import asked_of, known_of, plan_file
+    from hedgerow.study.plans.owners_file import load_owners
+    from hedgerow.study.plans.planning import asked_of, known_of, plan_file
 
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--owners", type=int, default=1000)

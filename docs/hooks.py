@@ -25,7 +25,7 @@ from hedgerow.network.coordinator.config import CoordinatorConfig
 from hedgerow.network.station.config import StationConfig
 from hedgerow.study import PROGRAMS, VERTICAL, Study
 from hedgerow.study.keys import keys_of, shared_by
-from hedgerow.study.owners_file import OwnersFile
+from hedgerow.study.plans.owners_file import OwnersFile
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

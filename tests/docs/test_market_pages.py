@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hedgerow.study.owners_file import OwnersFile, load_owners
+from hedgerow.study.plans.owners_file import OwnersFile, load_owners
 
 DOCS = Path(__file__).parents[2] / "docs"
 PLAN = (DOCS / "plan.md").read_text(encoding="utf-8")

@@ -3,7 +3,7 @@
 import pytest
 
 from hedgerow.errors import StudyInvalid
-from hedgerow.study.owners_file import MOST_TOLD, load_owners, parse_owners
+from hedgerow.study.plans.owners_file import MOST_TOLD, load_owners, parse_owners
 from hedgerow.study.toml import to_toml
 
 MODEL = {"loss": "linear", "inputs": 10, "rounds": 100}

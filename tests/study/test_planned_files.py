@@ -13,8 +13,8 @@ from hedgerow.market.plans.owners_plan import money
 from hedgerow.market.plans.plan_page import left_out
 from hedgerow.network.station.config import GuardSection
 from hedgerow.study import load, run_study
-from hedgerow.study.owners_file import PilotSection, load_owners
-from hedgerow.study.planned_files import (
+from hedgerow.study.plans.owners_file import PilotSection, load_owners
+from hedgerow.study.plans.planned_files import (
     guard_text,
     sections,
     snippet,
@@ -22,7 +22,7 @@ from hedgerow.study.planned_files import (
     write_guards,
     write_study,
 )
-from hedgerow.study.planning import asked_of, known_of, plan_file, plan_owners
+from hedgerow.study.plans.planning import asked_of, known_of, plan_file, plan_owners
 from hedgerow.study.toml import read_toml, to_toml
 
 

@@ -9,16 +9,16 @@ from hedgerow.errors import BudgetExhausted, BudgetInvalid, SettingsInvalid, Stu
 from hedgerow.privacy.accounting.gaussian import gaussian_delta, gaussian_noise
 from hedgerow.store import read_chain
 from hedgerow.study import load, run_study
-from hedgerow.study.owners_file import load_owners
-from hedgerow.study.pilot_question import released, spent_by, was_asked
-from hedgerow.study.planned_files import (
+from hedgerow.study.plans.owners_file import load_owners
+from hedgerow.study.plans.pilot_question import released, spent_by, was_asked
+from hedgerow.study.plans.planned_files import (
     charges_of,
     guard_text,
     sections,
     write_question,
     write_study,
 )
-from hedgerow.study.planning import asked_of, plan_owners
+from hedgerow.study.plans.planning import asked_of, plan_owners
 from hedgerow.study.toml import read_toml
 
 

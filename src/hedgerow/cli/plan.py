@@ -49,11 +49,11 @@ def plan(
 ) -> None:
     """Plan with whom, at which epsilon and at what price to ask, and forecast the result, before the first question."""
     from hedgerow.market.plans.plan_page import write_plan
-    from hedgerow.study import planned_files
-    from hedgerow.study.owners_file import load_owners
-    from hedgerow.study.pilot_question import was_asked
-    from hedgerow.study.plan_places import refuse_places, refuse_strangers
-    from hedgerow.study.planning import pilot_folder, plan_owners
+    from hedgerow.study.plans import planned_files
+    from hedgerow.study.plans.owners_file import load_owners
+    from hedgerow.study.plans.pilot_question import was_asked
+    from hedgerow.study.plans.plan_places import refuse_places, refuse_strangers
+    from hedgerow.study.plans.planning import pilot_folder, plan_owners
 
     file = load_owners(owners)
     base, folder = file.study, pilot_folder(file, owners)

@@ -15,7 +15,7 @@ import numpy as np
 
 from hedgerow.market.forecasts.known_loss import KnownLoss
 
-from .study import Study
+from ..study import Study
 
 PLACES = {"data": {"path", "parties"}, "budget": {"ledger"}}
 """Keys of a study that say where things lie on a machine."""

@@ -26,8 +26,8 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from hedgerow.errors import StudyInvalid, suggestion
 from hedgerow.market.plans.owner_offer import OwnerOffer
 
-from .section import Section, problems
-from .toml import read_toml
+from ..section import Section, problems
+from ..toml import read_toml
 
 MOST_TOLD = 20
 """Problems of a file that are listed; how many more there are is said."""

@@ -16,10 +16,10 @@ from pathlib import Path
 from hedgerow.data import partitioner
 from hedgerow.errors import CannotWrite, HedgerowError, StudyInvalid, suggestion
 
-from .build import tables
+from ..build import tables
+from ..study import bundled, load
+from ..toml import read_toml
 from .owners_file import OwnersFile
-from .study import bundled, load
-from .toml import read_toml
 
 UNFIT = '/\\:*?"<>|'
 """Characters that a file's name cannot have on every system."""

@@ -30,14 +30,14 @@ from hedgerow.privacy.accounting.gaussian import gaussian_epsilon, gaussian_nois
 from hedgerow.store import read_arrays
 from hedgerow.store.checkpoint import join
 
-from .build import build
-from .catalogue import listing
-from .keys import keys_of
+from ..build import build
+from ..catalogue import listing
+from ..keys import keys_of
+from ..quiet import quiet
+from ..runner import run
+from ..study import Study, load, parse
 from .owners_file import OwnersFile
 from .planning import QueriesAsked
-from .quiet import quiet
-from .runner import run
-from .study import Study, load, parse
 
 QUESTION = "pilot_moments"
 CHECKPOINT = "checkpoint.safetensors"

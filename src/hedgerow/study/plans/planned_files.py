@@ -19,12 +19,12 @@ from hedgerow.market.plans.owners_plan import OwnersPlan
 from hedgerow.privacy.accounting.calibration import charge_of
 from hedgerow.privacy.accounting.gaussian import gaussian_noise
 
+from ..study import BudgetSection, bundled, parse
+from ..toml import read_toml, to_toml, toml_line
 from .owners_file import OwnersFile
 from .pilot_question import QUESTION, ledger_budget, question_study
 from .plan_places import refuse_names
 from .planning import PROGRAM, asked_of
-from .study import BudgetSection, bundled, parse
-from .toml import read_toml, to_toml, toml_line
 
 
 def sections(plan: OwnersPlan) -> dict[str, Any]:

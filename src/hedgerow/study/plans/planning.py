@@ -5,7 +5,7 @@
     [pilot] residual   numbers                                                       KnownLoss.of_numbers
     [pilot] curvature, best   the same along each eigenvector                        KnownLoss.of
 
-    [pilot] epsilon    one private question to the owners, once                      hedgerow.study.pilot_question
+    [pilot] epsilon    one private question to the owners, once                      hedgerow.study.plans.pilot_question
 
 Only the last asks owners anything.
 """
@@ -32,12 +32,12 @@ from hedgerow.market.plans.owners_plan import OwnersPlan
 from hedgerow.market.plans.plan import plan
 from hedgerow.market.prices.sum_noise import SumNoise
 
-from .build import tables
-from .catalogue import listing
-from .keys import settings_of
+from ..build import tables
+from ..catalogue import listing
+from ..keys import settings_of
+from ..study import Study, load
 from .owners_file import ModelSection, OwnersFile, PilotSection, load_owners
 from .plan_digest import plan_digest
-from .study import Study, load
 
 PROGRAM = "gradient_queries"
 SERVER = "server"
@@ -75,7 +75,7 @@ def plan_owners(path: str | Path, *, data_dir: str | Path | None = None) -> Owne
     Parameters
     ----------
     path : str or Path
-        See `hedgerow.study.owners_file`.
+        See `hedgerow.study.plans.owners_file`.
     data_dir : str or Path, optional
         Folder of data sets.
 
@@ -132,7 +132,9 @@ def known_of(file: OwnersFile, asked: QueriesAsked, data_dir: str | Path | None 
         source = f"{len(y):,} public records of {table.name}".replace(",", "\N{NARROW NO-BREAK SPACE}")
         estimate = PilotEstimate.of_records(asked.loss, x, y, asked.steps.box, source, weight)
         return KnownLoss.of(estimate, asked.steps, rounds, quadratic=asked.loss.kind == "squared")
-    raise StudyInvalid("pilot.epsilon is a question to the owners.", remedy="hedgerow.study.pilot_question.ask_once asks it.")
+    raise StudyInvalid(
+        "pilot.epsilon is a question to the owners.", remedy="hedgerow.study.plans.pilot_question.ask_once asks it."
+    )
 
 
 def _of_model(model: ModelSection) -> QueriesAsked:
