@@ -179,6 +179,7 @@ def test_steps_so_long_that_theta_leaves_its_box_are_followed_along_the_walls(kn
     largest = np.linalg.eigvalsh(estimate.curvature)[-1]
     assert any("stops theta on its way" in one for one in found.limits)
     assert any(f"A step below {2 / largest:.3g} " in one for one in found.limits)
+    assert any("too long" in one for one in forecast(estimate, steps, T, 0.0, [500]).assumptions)
     short = KnownLoss.of(estimate, replace(steps, size=1.9 / largest), T)
     assert not any("too long" in one for one in short.limits)
 

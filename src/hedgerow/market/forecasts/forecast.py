@@ -41,7 +41,7 @@ from hedgerow.report.numerals import show
 from .interval import interval
 from .owner_noise import mean_variance
 from .pilot_estimate import PilotEstimate
-from .propagation import propagate
+from .propagation import TOO_LONG, longest_step, propagate
 
 SHARE = 0.9
 """Of runs between `low` and `high`."""
@@ -205,7 +205,7 @@ def forecast(
         high,
         ceiling,
         estimate.source,
-        _assumed(estimate, noise, horizon),
+        (*_assumed(estimate, noise, horizon), *_too_long(estimate, steps, horizon)),
         doubt,
         found.stopped(variance, steps.box),
     )
@@ -241,6 +241,11 @@ def of_zero(estimate: PilotEstimate) -> float:
         return float(rows.loss.cost(np.zeros_like(estimate.best), rows.x, rows.y, rows.w)) - estimate.least
     slope = 0.0 if estimate.slope is None else float(estimate.slope @ estimate.best)
     return float(estimate.best @ estimate.curvature @ estimate.best) / 2 - slope
+
+
+def _too_long(estimate: PilotEstimate, steps: Steps, horizon: int) -> tuple[str, ...]:
+    longest = longest_step(estimate, steps, horizon)
+    return () if longest is None else (TOO_LONG.format(longest=longest),)
 
 
 def _assumed(estimate: PilotEstimate, noise: Answers | float, horizon: int) -> tuple[str, ...]:

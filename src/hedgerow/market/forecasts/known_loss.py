@@ -21,7 +21,7 @@ from hedgerow.learn.queries.steps import Steps
 from .forecast import doubt_of, of_zero, widened
 from .interval import interval
 from .pilot_estimate import PilotEstimate
-from .propagation import Propagation, at_walls, longest_step, propagate, walled
+from .propagation import TOO_LONG, Propagation, at_walls, longest_step, propagate, walled
 
 
 @dataclass(frozen=True)
@@ -181,10 +181,6 @@ def _alike(eigenvalues: Array, left: Array, amplifications: Array) -> Propagatio
 AROUND_PATH = "Noise is small enough for the loss to be a parabola around the path without it."
 IN_BOX = "The best theta lies on a wall of its box, which stops the same coefficients with noise as without it."
 ON_ITS_WAY = "The box stops theta on its way, and the same coefficients with noise as without it."
-TOO_LONG = (
-    "The step is too long: theta swings between the walls of its box, and the forecast is rough. A step below "
-    "{longest:.3g} would not do that: in the first round, 2 over the largest curvature."
-)
 PARABOLA = "The loss is taken to be the parabola that it is near its best theta."
 ALIKE = "Only sums over all coordinates are known; the interval takes the coordinates to share them alike."
 WORST = "The forecast is what the worst loss within the declared bounds would give, so the result should be better."

@@ -45,6 +45,10 @@ from hedgerow.learn.queries.steps import Steps
 
 from .pilot_estimate import KINK, PilotEstimate, PilotRows
 
+TOO_LONG = (
+    "The step is too long: theta swings between the walls of its box, and the forecast is rough. A step below "
+    "{longest:.3g} would not do that: in the first round, 2 over the largest curvature."
+)
 FLAT = 1e-9
 """Directions whose curvature is below this share of the largest are taken for flat."""
 
