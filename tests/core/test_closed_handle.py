@@ -109,7 +109,19 @@ def test_no_public_attribute_leads_to_records_or_to_what_can_be_changed(private:
         if name != "ledger":
             assert isinstance(value, plain), name
     inner = [name for name in dir(private.ledger) if not name.startswith("__")]
-    assert inner == ["_repr_html_", "charges", "entries", "epsilon", "head", "limit", "others", "since", "to_frame", "uses"]
+    assert inner == [
+        "_repr_html_",
+        "charges",
+        "entries",
+        "epsilon",
+        "head",
+        "limit",
+        "others",
+        "own",
+        "since",
+        "to_frame",
+        "uses",
+    ]
 
 
 def test_what_a_ledger_shows_is_a_copy(private: Federation) -> None:

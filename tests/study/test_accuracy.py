@@ -161,7 +161,7 @@ def test_a_regression_says_how_much_larger_its_standard_errors_are():
     assert hidden == "saturated"
     low, high = map(float, seen.split(" to "))
     assert 1 <= low <= high < 3
-    assert "Known from 6 057 records of the server" in cost.sentence
+    assert "Known from 6\u202f057 records of the server" in cost.sentence
     alone = accuracy_cost(given, [8.0], 0.0, "add-remove").sentence
     assert f"noise makes its standard errors {seen} times as large" in alone
 
