@@ -158,7 +158,7 @@ def test_a_synthetic_table_of_three_stations_is_approved_in_plain_words_and_char
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:noise of:hedgerow.errors.HedgerowWarning")  # as of so few teachers; warned or not by thread
+@pytest.mark.filterwarnings("ignore:noise of:hedgerow.errors.HedgerowWarning")  # stations in threads change filters
 def test_votes_of_three_stations_are_approved_in_plain_words_and_charged_at_each(tmp_path):
     with over_grpc(tmp_path, GUARD) as house:
         read = boarded(house, VOTES + HIDDEN, COLUMNS)
