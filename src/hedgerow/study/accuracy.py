@@ -165,12 +165,8 @@ def _short(value: float) -> str:
 def _estimate(built: Built) -> PilotEstimate:
     """The neighbourhood of the loss, from the server's records."""
     assert built.test is not None
-    table, settings = built.complete(built.test), built.settings
-    spec, loss = spec_of_keys(built.schema, settings), loss_of_keys(built.schema, settings)
-    x, y = spec.rows(table.columns), spec.targets(table.columns)
-    whole = np.isfinite(x).all(axis=1) & np.isfinite(y)
-    n = f"{int(whole.sum()):,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
-    return PilotEstimate.of_records(loss, x[whole], y[whole], settings["box"], f"{n} records of the server")
+    spec, loss = spec_of_keys(built.schema, built.settings), loss_of_keys(built.schema, built.settings)
+    return PilotEstimate.of_table(loss, spec, built.complete(built.test), built.settings["box"], "records of the server")
 
 
 def _answers(built: Built, epsilons: Mapping[str, float], delta: float, adjacency: Adjacency) -> Answers:

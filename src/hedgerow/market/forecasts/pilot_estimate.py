@@ -17,8 +17,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hedgerow.core.arrays import Array
+from hedgerow.data import Table
+from hedgerow.data.cases import whole_cases
 from hedgerow.errors import SettingsInvalid
 from hedgerow.learn.queries.fitness import optimum, smooth
+from hedgerow.learn.queries.inputs import Inputs
 from hedgerow.learn.queries.losses import QueryLoss
 
 KINK = 0.1
@@ -82,6 +85,20 @@ class PilotEstimate:
     def sampling(self) -> float:
         """Expected excess, times n, of the best theta of n records on records like them."""
         return float(np.trace(np.linalg.pinv(self.curvature, hermitian=True) @ self.scatter)) / 2
+
+    @classmethod
+    def of_table(cls, loss: QueryLoss, spec: Inputs, table: Table, box: float, whose: str) -> PilotEstimate:
+        """From a table of records that belong to no party, of which those count that lack no value, by their weights.
+
+        Parameters
+        ----------
+        whose : str
+            What to call them after their number: "public records".
+        """
+        known = whole_cases(table, [*spec.features, spec.target])
+        weight = None if known.schema.weight is None else np.asarray(known[known.schema.weight], float)
+        n = f"{len(known):,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+        return cls.of_records(loss, spec.rows(known.columns), spec.targets(known.columns), box, f"{n} {whose}", weight)
 
     @classmethod
     def of_records(cls, loss: QueryLoss, x: Array, y: Array, box: float, source: str, w: Array | None = None) -> PilotEstimate:

@@ -118,10 +118,10 @@ class Known:
     @classmethod
     def of_records(cls, test: Table, loss: QueryLoss, spec: Inputs, steps: Steps, horizon: int) -> Known:
         """From the server's records."""
-        x, y = spec.rows(test.columns), spec.targets(test.columns)
-        estimate = PilotEstimate.of_records(loss, x, y, steps.box, f"{len(test)} records of the server")
-        found = propagate(estimate, steps, horizon)
-        begun = float(loss.cost(np.zeros(spec.size), x, y, np.ones(len(y))))
+        estimate = PilotEstimate.of_table(loss, spec, test, steps.box, "records of the server")
+        found, rows = propagate(estimate, steps, horizon), estimate.rows
+        assert rows is not None
+        begun = float(loss.cost(np.zeros(spec.size), rows.x, rows.y, rows.w))
         return cls(estimate.sampling, found.amplification, found.bias, estimate.least, begun - estimate.least, estimate)
 
     def interval(self, steps: Steps, plan: Answers, records: Array, held: float) -> tuple[float, float]:

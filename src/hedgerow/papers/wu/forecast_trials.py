@@ -94,9 +94,7 @@ def estimates_of(
     if pilot is not None:
         found["private moments"] = estimate_of(pilot, loss, spec, n_records, box)
     if test is not None:
-        x, y = spec.rows(test.columns), spec.targets(test.columns)
-        known = np.isfinite(x).all(1) & np.isfinite(y)
-        found["public records"] = PilotEstimate.of_records(loss, x[known], y[known], box, f"{known.sum()} public records")
+        found["public records"] = PilotEstimate.of_table(loss, spec, test, box, "public records")
     return found
 
 

@@ -127,10 +127,8 @@ def known_of(file: OwnersFile, asked: QueriesAsked, data_dir: str | Path | None 
     if asked.public is not None:
         table = whole_cases(asked.public, [*asked.spec.features, asked.spec.target])
         table = table if pilot.records is None else table.take(range(min(pilot.records, len(table))))
-        x, y = asked.spec.rows(table.columns), asked.spec.targets(table.columns)
-        weight = None if table.schema.weight is None else np.asarray(table[table.schema.weight], float)
-        source = f"{len(y):,} public records of {table.name}".replace(",", "\N{NARROW NO-BREAK SPACE}")
-        estimate = PilotEstimate.of_records(asked.loss, x, y, asked.steps.box, source, weight)
+        whose = f"public records of {table.name}"
+        estimate = PilotEstimate.of_table(asked.loss, asked.spec, table, asked.steps.box, whose)
         return KnownLoss.of(estimate, asked.steps, rounds, quadratic=asked.loss.kind == "squared")
     raise StudyInvalid(
         "pilot.epsilon is a question to the owners.", remedy="hedgerow.study.plans.pilot_question.ask_once asks it."
