@@ -89,8 +89,9 @@ PUBLISHED = {  # rate, noise multiplier, rounds, delta: epsilon by rdp and by pl
 def test_published_settings_restated(rate, z, n, delta, by_rdp, by_pld):
     charges = rounds(rate, z, n)
     printed = 1e-6 if by_pld != 2.3633 else 1e-4
+    convolved = 1e-5 if delta < 1e-8 else printed  # a transform's last digits, which differ by processor, are near this delta
     assert epsilon(charges, delta, "rdp") == pytest.approx(by_rdp, abs=printed)
-    assert epsilon(charges, delta, "pld") == pytest.approx(by_pld, abs=printed)
+    assert epsilon(charges, delta, "pld") == pytest.approx(by_pld, abs=convolved)
     assert epsilon(charges, delta) == epsilon(charges, delta, "pld")
 
 

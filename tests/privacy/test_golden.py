@@ -229,9 +229,17 @@ def test_noise_of_a_hundred_releases_by_each_composition():
 
 
 def test_advanced_composition_is_as_published_where_epsilons_are_given():
-    uses = costs([(ALL, (Event("pure", epsilon=0.5),)), (ALL, (Event("pure", epsilon=0.1),))])
-    mean = 0.5 * math.expm1(0.5) + 0.1 * math.expm1(0.1)
-    assert composition.advanced(uses, 1e-3) == pytest.approx(mean + math.sqrt(2 * math.log(1e3) * 0.26))
+    uses = costs([(ALL, (Event("pure", epsilon=0.05),))] * 400 + [(ALL, (Event("pure", epsilon=0.1),))] * 100)
+    mean = 400 * 0.05 * math.expm1(0.05) + 100 * 0.1 * math.expm1(0.1)
+    assert composition.advanced(uses, 1e-3) == pytest.approx(mean + math.sqrt(2 * math.log(1e3) * 2.0))
+
+
+@pytest.mark.parametrize(("epsilon", "count"), [(0.5, 2), (3.0, 20), (200.0, 3)])
+def test_advanced_composition_asks_for_no_more_than_basic_composition(epsilon, count):
+    uses = costs([(ALL, (Event("pure", epsilon=epsilon),))] * count)
+    theorem = count * epsilon * math.expm1(epsilon) + math.sqrt(2 * math.log(1e3) * count * epsilon**2)
+    assert theorem > count * epsilon
+    assert composition.advanced(uses, 1e-3) == composition.basic(uses, 1e-3) == pytest.approx(count * epsilon)
 
 
 def test_choosing_among_runs_of_a_gaussian_at_epsilon_1():

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .gaussian import gaussian_delta, gaussian_epsilon, gaussian_noise
     from .running import Running
     from .selection import selection
+    from .trade_off import GaussianTradeOff, TradeOff, TradeOffCurve, trade_off_of
 
 __all__ = [
     "CDP",
@@ -25,8 +26,11 @@ __all__ = [
     "Adjacency",
     "ApproximateDP",
     "Filter",
+    "GaussianTradeOff",
     "PureDP",
     "Running",
+    "TradeOff",
+    "TradeOffCurve",
     "calibrate",
     "charge_of",
     "delta",
@@ -40,6 +44,7 @@ __all__ = [
     "most_rounds",
     "rounds_left",
     "selection",
+    "trade_off_of",
 ]
 
 lazily(__name__, checks=True)

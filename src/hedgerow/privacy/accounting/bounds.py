@@ -5,7 +5,7 @@ drawn means. Every accountant gives an upper bound on epsilon at the same delta,
 bound too:
 
     basic      epsilons and deltas add                                      `composition`
-    advanced   Dwork, Rothblum & Vadhan 2010                                `composition`
+    advanced   Dwork, Rothblum & Vadhan 2010, or `basic` where it is smaller `composition`
     zcdp       zero-concentrated (Bun & Steinke 2016)                       `composition`
     rdp        Renyi divergences (Mironov 2017), converted as in Canonne, Kamath & Steinke 2020          `renyi`
     moments    Renyi divergences at the orders 2 to 33, converted as in 2017, which is how many published numbers were

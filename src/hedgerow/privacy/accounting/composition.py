@@ -3,7 +3,8 @@
     basic      epsilons and deltas add (Dwork & Roth 2014, Theorem 3.16)
     advanced   sum e (exp(e) - 1) + sqrt(2 ln(1/delta') sum e^2), and delta' more delta (Dwork, Rothblum & Vadhan 2010,
                Theorem III.3; Dwork & Roth 2014, Theorem 3.20). Its proof is Azuma's inequality for losses in [-e, e] of
-               mean at most e (exp(e) - 1), so the e need not be equal
+               mean at most e (exp(e) - 1), so the e need not be equal. Where basic composition finds less, as it does for
+               large epsilons, whose mean grows with the exponential, that is taken: both are bounds at the same delta
     zcdp       rhos add, then rho + 2 sqrt(rho ln(1/delta)) (Bun & Steinke 2016, Lemmas 1.7 and 3.5). Sampling does not
                amplify zCDP; a pure epsilon is amplified first. Skellam noise has no rho
 
@@ -38,11 +39,11 @@ def basic(costs: Costs, delta: float) -> float:
 
 
 def advanced(costs: Costs, delta: float) -> float:
-    """Return the bound of advanced composition."""
+    """Return the bound of advanced composition, or that of basic composition where it is smaller."""
     if delta <= 0:
         return math.inf
     n_noisy = _noisy(costs)
-    return min(_advanced(costs, delta, share, n_noisy) for share in (_SHARES if n_noisy else (0.0,)))
+    return min(basic(costs, delta), *(_advanced(costs, delta, share, n_noisy) for share in (_SHARES if n_noisy else (0.0,))))
 
 
 def _advanced(costs: Costs, delta: float, share: float, n_noisy: int) -> float:

@@ -234,7 +234,8 @@ def _drawn(sampling: Sampling, adjacency: Adjacency) -> tuple[float, bool]:
     known = ("all", "poisson", "records", "fixed", "given", "part", "dealt")
     if sampling.kind not in known:
         raise BudgetInvalid(f"no sampling is called {sampling.kind!r}", remedy=suggestion(sampling.kind, known))
-    refuse_rate(sampling.rate)
+    if sampling.kind != "part" or sampling.rate:  # a group to which no name was drawn has rate 0, and costs what any group does
+        refuse_rate(sampling.rate)
     if adjacency == "replace-one":
         return sampling.rate if sampling.kind == "fixed" else 1.0, True
     return sampling.rate if sampling.kind in ("poisson", "records") else 1.0, sampling.kind in ("fixed", "given", "dealt")
