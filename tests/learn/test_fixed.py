@@ -20,7 +20,7 @@ from hedgerow.testing import Subject
 from hedgerow.wire.values import Names, pack, unpack
 from helpers import ENGINE_NAMES, ENGINES
 
-TRAINERS = [name for name in own() if "hidden" in listing(name).keys]
+TRAINERS = [name for name in own() if "hidden" in listing(name).keys and name != "membership"]  # whose state has many models
 FROZEN, TRAINED = {"1.weight", "1.bias"}, {"3.weight", "3.bias"}
 HERE = Names(("hedgerow", "frozen_nets"))
 LOCAL = {"rounds": 2, "learning_rate": 0.3, "batch_size": 20}

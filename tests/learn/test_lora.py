@@ -26,7 +26,7 @@ pytest.importorskip("peft")
 from lora_nets import adapter, lora, text, twin
 
 pytestmark = pytest.mark.slow
-TRAINERS = [name for name in own() if "hidden" in listing(name).keys]
+TRAINERS = [name for name in own() if "hidden" in listing(name).keys and name != "membership"]  # which releases no one model
 SLOWER = ("admm", "geyer", "local_dpsgd")
 HERE = Names(("hedgerow", "lora_nets"))
 LOCAL = {"rounds": 2, "learning_rate": 0.3, "batch_size": 20}

@@ -20,6 +20,7 @@ from hedgerow.learn.results import MODEL, module_for
 SIZES = {
     ("logistic", (28, 28), 10): 7_850,
     ("two_nn", (28, 28), 10): 199_210,
+    ("he_net", (28, 28), 10): 25_450,
     ("geyer_net", (28, 28), 10): 531_400,
     ("mcmahan_cnn", (28, 28), 10): 1_663_370,
     ("lenet", (3, 32, 32), 10): 62_006,
@@ -30,6 +31,7 @@ SIZES = {
 SMALL = {
     "logistic": (5,),
     "two_nn": (3, 4),
+    "he_net": (3, 4),
     "geyer_net": (3, 4),
     "mcmahan_cnn": (8, 8),
     "lenet": (2, 17, 16),

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from .teachers import VotedLabels, pate
     from .training import Training, above, at_least, mean_of, with_weights
     from .weighting import weighed
-    from .zoo import ZOO, geyer_net, lenet, logistic, lstm, mcmahan_cnn, resnet18, two_nn
+    from .zoo import ZOO, geyer_net, he_net, lenet, logistic, lstm, mcmahan_cnn, resnet18, two_nn
 
 __all__ = [
     "ZOO",
@@ -104,6 +104,7 @@ __all__ = [
     "gathered",
     "geyer",
     "geyer_net",
+    "he_net",
     "incremental",
     "label_spread",
     "lenet",

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 from torch import nn
 
 from hedgerow.core.bound import Bound, linf
@@ -19,9 +20,10 @@ from hedgerow.data import Schema, Table
 from hedgerow.data.cases import whole_cases
 from hedgerow.errors import UnboundedSum
 
-from .local import score, scored
+from .descent.work import tensors
+from .local import SCORED_AT_ONCE, score, scored
 from .models import Model, Weights, model_for, model_for_task
-from .reading import reading_for
+from .reading import Reading, reading_for
 from .scale import Scale
 from .tasks.declared import Task, task_from
 from .tensors import columns_of, made_of, prepared
@@ -132,7 +134,42 @@ def evaluate_on(
     `scale` and `task` as of `evaluate`. The table may be a data frame of any library (`Table.from_frame`); `schema` then
     declares it, as that of the federation on which the model was trained.
     """
-    table = Table.like(table, schema)
+    model, _, columns, w = on_server(Table.like(table, schema), module, weights, features, scale, task)
+    return metrics(model, score(model.flat(weights), Party("server", columns, w), None, model=model))
+
+
+def losses_on(
+    table: Table,
+    module: nn.Module,
+    weights: Weights | Any,
+    features: Sequence[str] | None = None,
+    *,
+    scale: Scale | None = None,
+    task: Task | None = None,
+) -> np.ndarray:
+    """The loss of each record of a table that lacks no value, shape (n,); everything as of `evaluate_on`.
+
+    Losses are those of training, without weights of records.
+    """
+    model, _, columns, w = on_server(table, module, weights, features, scale, task)
+    flat, (x, target, _) = torch.from_numpy(model.flat(weights)), tensors(Party("server", columns, w))
+    found = torch.zeros(len(x))
+    with torch.no_grad(), model.at_rest():
+        for start in range(0, len(x), SCORED_AT_ONCE):
+            rows = slice(start, start + SCORED_AT_ONCE)
+            found[rows] = model.losses(flat, x[rows], target[rows])
+    return found.numpy().astype(np.float64)
+
+
+def on_server(
+    table: Table,
+    module: nn.Module,
+    weights: Any,
+    features: Sequence[str] | None,
+    scale: Scale | None,
+    task: Task | None = None,
+) -> tuple[Model, Reading, dict[str, np.ndarray], np.ndarray]:
+    """A model, how it reads features, and the columns and weights of those records of a table that lack no value."""
     reading = reading_for(weights, module, table.schema, features, scale, task_from(task))
     table = whole_cases(table, columns_of(table.schema, reading.features, scale=reading))
     columns = made_of(table.columns, table.schema, reading.features, reading)
@@ -140,9 +177,12 @@ def evaluate_on(
         model = model_for(module, table.schema, columns["model_input"][:2], reading.low, reading.by, whole=True)
     else:
         model = model_for_task(module, reading, whole=True)
-    w = np.ones(len(table)) if table.schema.weight is None else table[table.schema.weight]
-    sums = score(model.flat(weights), Party("server", columns, w), None, model=model)
-    return metrics(model, sums)
+    return (
+        model,
+        reading,
+        columns,
+        np.ones(len(table)) if table.schema.weight is None else np.asarray(table[table.schema.weight]),
+    )
 
 
 def metrics(model: Model, sums: Any) -> dict[str, float]:

@@ -19,7 +19,7 @@ Source   : McMahan et al., AISTATS 2017, Algorithm 1 and section 2. Differs: the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Unpack
 
@@ -34,10 +34,11 @@ from hedgerow.display import displayed
 from .local import gradient, local_sgd
 from .models import Weights
 from .results import declares
+from .robust.named import RuleSetting
 from .scale import Scale
 from .settings import Settings
 from .tasks.declared import Task
-from .training import Training, mean_of
+from .training import Training
 
 
 @displayed
@@ -51,10 +52,13 @@ class ModelState:
         Rounds so far.
     weights : dict of arrays
         Parameters by name, as in the module's `state_dict`.
+    rule_state : dict of arrays
+        What the rule keeps of the rounds so far; of the mean, and of most rules, nothing.
     """
 
     round: int
     weights: Weights
+    rule_state: Weights = field(default_factory=dict)
 
 
 @program("Federated averaging of a torch model (McMahan et al. 2017).", **declares(rounds=2))
@@ -63,6 +67,8 @@ def fedavg(
     module: nn.Module,
     *,
     rounds: int,
+    rule: RuleSetting = "mean",
+    expect: float | None = None,
     start: ModelState | None = None,
     **settings: Unpack[Settings],
 ) -> Iterator[ModelState]:
@@ -74,6 +80,12 @@ def fedavg(
         Architecture and initial weights; it is not changed.
     rounds : int
         Rounds in all, those before `start` included.
+    rule : str, dict or Rule
+        What the server takes of the parties' updates: their mean, or a rule that holds against liars. A rule is given
+        by its name, by its name and settings, or as a value of `hedgerow.learn.robust`. The mean and "groups" ask for sums; any
+        other rule sees every row.
+    expect : float, optional
+        How many of the parties that are asked in a round may lie: their share, below one, or their number.
     start : ModelState, optional
         Continue after this state.
     **settings
@@ -86,24 +98,27 @@ def fedavg(
 
     Releases
     --------
-    The total update, of shape (d,), and the total weight (except "expected"), once per round.
+    The total update, of shape (d,), and the total weight (except "expected"), once per round. With a rule of rows every party's
+    update; with groups the total of each group.
 
     Raises
     ------
-    ModelInvalid (HR-510), SettingsInvalid (HR-511)
-        Before any party is asked.
+    ModelInvalid (HR-510), SettingsInvalid (HR-511), UnlawfulChannel (HR-211)
+        Before any party is asked. The last of a rule of rows behind an aggregation that hides them.
+    CohortTooSmall (HR-240)
+        So few parties answered in a round that the rule cannot hold against those that may lie.
     """
-    training = Training.of(federation, module, rounds, settings)
+    training = Training.of(federation, module, rounds, settings, rule=rule, expect=expect)
     yield from average(training, start, local_sgd)
 
 
 def average(training: Training, start: ModelState | None, train: Local, **terms: Any) -> Iterator[ModelState]:
     """The loop of Algorithm 1, for any local function that returns an update and its weight."""
-    model, w = training.model, training.begin(start)
+    model, w, kept = training.model, training.begin(start), training.kept(start)
     for t in training.left(start):
-        cohort = training.cohort()
-        w = w + mean_of(cohort.sum(training.ask(train, t, **terms), w), cohort)
-        yield ModelState(t + 1, model.named(w))
+        found, kept = training.combined(train, t, w, kept, **terms)
+        w = w + found["update"]
+        yield ModelState(t + 1, model.named(w), kept)
 
 
 @program("Federated SGD of a torch model: one gradient step a round (McMahan et al. 2017).", **declares(rounds=2))
@@ -118,6 +133,8 @@ def fedsgd(
     features: list[str] | None = None,
     scale: Scale = "ranges",
     task: dict[str, Any] | Task | None = None,
+    rule: RuleSetting = "mean",
+    expect: float | None = None,
     start: ModelState | None = None,
 ) -> Iterator[ModelState]:
     """Federated SGD (McMahan et al. 2017, section 2): one gradient step on the cohort's records a round.
@@ -141,12 +158,13 @@ def fedsgd(
     -----
     Other parameters, and what it yields, as `hedgerow.learn.fedavg`. Through an open channel the parties' gradient sums are
     asked, which an engine may take in one pass over all records; through any other, FedAvg with one epoch and one batch, which
-    is the same.
+    is the same. So it is with a rule, which then sees one step of each party.
     """
     own: Settings = {"rate": rate, "size": size, "learning_rate": learning_rate, "features": features, "scale": scale}
     own["task"] = task
-    if not federation.protection.open:
-        yield from fedavg(federation, module, rounds=rounds, start=start, epochs=1, batch_size=None, **own)
+    if not federation.protection.open or rule != "mean" or expect is not None:
+        taken: Any = {"rule": rule, "expect": expect}
+        yield from fedavg(federation, module, rounds=rounds, start=start, epochs=1, batch_size=None, **taken, **own)
         return
     training = Training.of(federation, module, rounds, own)
     model, ask = training.model, partial(gradient, model=training.model)

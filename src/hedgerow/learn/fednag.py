@@ -23,7 +23,7 @@ Source   : Yang, Bao, Yuan, Tran and Zomaya, IEEE TPDS 33 (2022), as in Sempere 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -39,19 +39,21 @@ from hedgerow.errors import SettingsInvalid
 from .descent import Solver, descend
 from .models import Model, Weights
 from .results import declares
+from .robust.named import RuleSetting
 from .settings import Settings, Weighting
-from .training import Training, mean_of
+from .training import Training
 from .weighting import weighed
 
 
 @displayed
 @dataclass(frozen=True)
 class NagState:
-    """A model after a round, and the mean velocity v of shape (d,), in the units of the weights."""
+    """A model after a round, the mean velocity v of shape (d,) in the units of the weights, and what the rule keeps."""
 
     round: int
     weights: Weights
     velocity: np.ndarray
+    rule_state: Weights = field(default_factory=dict)
 
 
 @local(stackable=True)
@@ -77,6 +79,8 @@ def fednag(
     module: nn.Module,
     *,
     rounds: int,
+    rule: RuleSetting = "mean",
+    expect: float | None = None,
     start: NagState | None = None,
     **settings: Unpack[Settings],
 ) -> Iterator[NagState]:
@@ -84,8 +88,9 @@ def fednag(
 
     Parameters
     ----------
-    **settings
-        Shared, as `hedgerow.learn.fedavg`; `momentum` is gamma, and the local solver is nesterov.
+    rule, expect, **settings
+        As `hedgerow.learn.fedavg`; a rule takes the changes of weights and velocity as one row. `momentum` is gamma, and the
+        local solver is nesterov.
 
     Releases
     --------
@@ -93,12 +98,11 @@ def fednag(
     """
     if settings.get("solver", "nesterov") not in ("sgd", "nesterov"):  # sgd is what a study fills in
         raise SettingsInvalid(f"solver is {settings['solver']!r}.", remedy="FedNAG is defined for nesterov; leave solver out.")
-    training = Training.of(federation, module, rounds, settings)
+    training = Training.of(federation, module, rounds, settings, rule=rule, expect=expect)
     training = replace(training, solver=replace(training.solver, rule="nesterov"))
-    model, w = training.model, training.begin(start)
+    model, w, kept = training.model, training.begin(start), training.kept(start)
     v = np.zeros_like(w) if start is None else start.velocity
     for t in training.left(start):
-        cohort = training.cohort()
-        total = cohort.sum(training.ask(accelerated_sgd, t), {"w": w, "v": v})
-        w, v = w + mean_of(total, cohort), v + mean_of(total, cohort, "v")
-        yield NagState(t + 1, model.named(w), v)
+        found, kept = training.combined(accelerated_sgd, t, {"w": w, "v": v}, kept)
+        w, v = w + found["update"], v + found["v"]
+        yield NagState(t + 1, model.named(w), v, kept)

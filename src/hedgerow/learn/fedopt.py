@@ -19,7 +19,7 @@ Source   : Reddi et al., ICLR 2021, Algorithm 2 (v starts at tau^2, no bias corr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Unpack
 
 import numpy as np
@@ -32,8 +32,9 @@ from hedgerow.display import displayed
 from .local import local_sgd
 from .models import Weights
 from .results import declares
+from .robust.named import RuleSetting
 from .settings import Settings
-from .training import Training, at_least, mean_of
+from .training import Training, at_least
 
 Rule = Literal["momentum", "adagrad", "adam", "yogi"]
 
@@ -47,12 +48,13 @@ SECOND_MOMENT: dict[str, Callable[[np.ndarray, np.ndarray, float], np.ndarray]] 
 @displayed
 @dataclass(frozen=True)
 class ServerState:
-    """A model after a round, and the server's first and second moments of shape (d,)."""
+    """A model after a round, the server's first and second moments of shape (d,), and what its rule of rows keeps."""
 
     round: int
     weights: Weights
     m: np.ndarray
     v: np.ndarray
+    rule_state: Weights = field(default_factory=dict)
 
 
 @program(
@@ -68,6 +70,8 @@ def fedopt(
     beta1: float = 0.9,
     beta2: float = 0.99,
     tau: float = 1e-3,
+    row_rule: RuleSetting = "mean",
+    expect: float | None = None,
     start: ServerState | None = None,
     **settings: Unpack[Settings],
 ) -> Iterator[ServerState]:
@@ -83,17 +87,19 @@ def fedopt(
         Decay of the first and the second moment, in [0, 1).
     tau : float
         Degree of adaptivity, in the units of an update; above zero.
+    row_rule : str, dict or Rule
+        What the server takes of the parties' updates for its gradient, as the `rule` of `fedavg`; here `rule` is the optimiser.
 
-    **settings
+    expect, **settings
         As `hedgerow.learn.fedavg`; so are releases and errors.
     """
     at_least(0.0, server_rate=server_rate, beta1=beta1, beta2=beta2, tau=tau)
-    training = Training.of(federation, module, rounds, settings)
-    model, w = training.model, training.begin(start)
+    training = Training.of(federation, module, rounds, settings, rule=row_rule, expect=expect)
+    model, w, kept = training.model, training.begin(start), training.kept(start)
     m, v = (np.zeros_like(w), np.full_like(w, tau**2)) if start is None else (start.m, start.v)
     for t in training.left(start):
-        cohort = training.cohort()
-        delta = mean_of(cohort.sum(training.ask(local_sgd, t), w), cohort)
+        found, kept = training.combined(local_sgd, t, w, kept)
+        delta = found["update"]
         if rule == "momentum":
             m = (beta1 * m + delta).astype(np.float32)
             w = (w + server_rate * m).astype(np.float32)
@@ -101,4 +107,4 @@ def fedopt(
             m = (beta1 * m + (1 - beta1) * delta).astype(np.float32)
             v = SECOND_MOMENT[rule](v, delta**2, beta2).astype(np.float32)
             w = (w + server_rate * m / (np.sqrt(v) + tau)).astype(np.float32)
-        yield ServerState(t + 1, model.named(w), m, v)
+        yield ServerState(t + 1, model.named(w), m, v, kept)

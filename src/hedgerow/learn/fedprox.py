@@ -24,8 +24,9 @@ from hedgerow.core.federation import Federation
 from .fedavg import ModelState
 from .local import local_sgd
 from .results import declares
+from .robust.named import RuleSetting
 from .settings import Settings
-from .training import Training, at_least, mean_of
+from .training import Training, at_least
 
 
 @program("FedAvg with a proximal term (Li et al. 2020).", **declares(rounds=2))
@@ -36,6 +37,8 @@ def fedprox(
     rounds: int,
     mu: float = 0.01,
     mu_decay: float = 1.0,
+    rule: RuleSetting = "mean",
+    expect: float | None = None,
     start: ModelState | None = None,
     **settings: Unpack[Settings],
 ) -> Iterator[ModelState]:
@@ -48,13 +51,13 @@ def fedprox(
     mu_decay : float
         Factor by which mu falls from round to round.
 
-    **settings
+    rule, expect, **settings
         As `hedgerow.learn.fedavg`; so are what it yields, releases and refuses.
     """
     at_least(0.0, mu=mu, mu_decay=mu_decay)
-    training = Training.of(federation, module, rounds, settings)
-    model, w = training.model, training.begin(start)
+    training = Training.of(federation, module, rounds, settings, rule=rule, expect=expect)
+    model, w, kept = training.model, training.begin(start), training.kept(start)
     for t in training.left(start):
-        cohort = training.cohort()
-        w = w + mean_of(cohort.sum(training.ask(local_sgd, t, pull=mu * mu_decay**t), w), cohort)
-        yield ModelState(t + 1, model.named(w))
+        found, kept = training.combined(local_sgd, t, w, kept, pull=mu * mu_decay**t)
+        w = w + found["update"]
+        yield ModelState(t + 1, model.named(w), kept)

@@ -101,7 +101,7 @@ def fsvrg(
     The total gradient and the total change, of shape (d,) each, in two questions to one cohort, each with the total weight
     (except "expected"), once per round.
     """
-    equal_parties(settings, "solver")
+    equal_parties(settings, "solver", "adversarial")
     training = Training.of(federation, module, rounds, settings)
     model, x = training.model, training.begin(start)
     ask = partial(mean_gradient, model=model, weighting=training.weighting, largest_weight=training.largest_weight)

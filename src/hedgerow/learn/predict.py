@@ -76,6 +76,36 @@ def predict(
     ModelInvalid, SettingsInvalid (HR-510, 511)
         Weights do not fit the module, or were trained on features read otherwise.
     """
+    return _predicted(data, module, weights, features, schema, scale, task, SHOWN)
+
+
+def outputs_of(
+    data: Table | Any,
+    module: nn.Module,
+    weights: Weights | Any,
+    features: Sequence[str] | None = None,
+    *,
+    schema: Schema | None = None,
+    scale: Scale | None = None,
+    task: Task | None = None,
+) -> Any:
+    """What the module returns, float32, before it becomes probabilities: first axis n; parameters and errors as `predict`.
+
+    A probability near one has no digits left that tell it from one; a logit has.
+    """
+    return _predicted(data, module, weights, features, schema, scale, task, {})
+
+
+def _predicted(
+    data: Any,
+    module: nn.Module,
+    weights: Weights | Any,
+    features: Sequence[str] | None,
+    schema: Schema | None,
+    scale: Scale | None,
+    task: Task | None,
+    shown: Mapping[str, Callable[[Tensor], Tensor]],
+) -> Any:
     declared = _declared(data, schema)
     reading = reading_for(weights, module, declared, features, scale, task_from(task))
     records = _records(data, declared, reading)
@@ -86,7 +116,7 @@ def predict(
         model = model_for_task(module, reading, whole=True)
     lost = lacking_in(records, reading.features)
     whole = records if lost is None else records.take(~lost)
-    found = _outputs(model.on(device()), model.flat(weights), _inputs(whole.columns, len(whole), declared, reading))
+    found = _outputs(model.on(device()), model.flat(weights), _inputs(whole.columns, len(whole), declared, reading), shown)
     return found if lost is None else _each(lambda values: _spread(values, ~lost), found)
 
 
@@ -124,10 +154,10 @@ def _inputs(columns: Mapping[str, np.ndarray], n: int, declared: Schema, reading
     return torch.from_numpy(made_of({**columns, **unknown}, declared, reading.features, reading)["model_input"])
 
 
-def _outputs(model: Model, flat: np.ndarray, x: Tensor) -> Any:
+def _outputs(model: Model, flat: np.ndarray, x: Tensor, by_kind: Mapping[str, Callable[[Tensor], Tensor]]) -> Any:
     """What is predicted, some records at a time."""
     kind = model.kind if model.task is None else model.task.kind
-    shown: Callable[[Tensor], Tensor] = SHOWN[kind] if kind is not None else lambda output: output
+    shown: Callable[[Tensor], Tensor] = by_kind.get(kind or "", lambda output: output)
     weights, parts = torch.from_numpy(flat).to(model.where), []
     with torch.no_grad(), model.at_rest():
         for start in range(0, max(len(x), 1), SCORED_AT_ONCE):

@@ -16,7 +16,7 @@ from hedgerow.data import Schema, Table, load
 from hedgerow.errors import HedgerowError, ModelInvalid, suggestion
 from hedgerow.report import Outcome
 
-from .evaluate import evaluate, evaluate_on
+from .evaluate import evaluate, evaluate_on, losses_on
 from .evaluate_own import evaluate_personal
 from .made import has_note, note
 from .models import linear, mlp
@@ -27,13 +27,15 @@ from .tensors import width
 from .zoo import ZOO
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from .fedavg import ModelState
 
 MODEL = {
     "model": Key(
         str,
         "linear",
-        "linear, mlp, logistic, two_nn, geyer_net, mcmahan_cnn, lenet, resnet18, lstm, or "
+        "linear, mlp, logistic, two_nn, he_net, geyer_net, mcmahan_cnn, lenet, resnet18, lstm, or "
         "package.module:factory, called with (n_inputs, n_outputs), or (shape, n_outputs) if it begins with shape",
     ),
     "hidden": Key(list[int], [32], "units of each hidden layer of an mlp"),
@@ -69,6 +71,7 @@ def declares(*, personal: bool = False, records: int = 120, **settings: Any) -> 
         "metric": metric,
         "alone": few_passes,
         "ask": own_models if personal else over_parties,
+        "losses": None if personal else losses,
         "case": lambda: Case(load("digits").take(range(records)), settings, tolerance=SINGLE),
     }
 
@@ -83,7 +86,7 @@ def few_passes(settings: Mapping[str, Any], rounds: int) -> dict[str, Any]:
     epochs = settings.get("epochs", 1)
     passes = min(rounds * (epochs if isinstance(epochs, int) else max(epochs)), MOST_PASSES)
     plain = {"rounds": passes, "epochs": 1, "rate": None, "size": None, "every": None, "spare": 0, "stragglers": 0.0}
-    plain |= {"buffer": None, "concurrency": None}
+    plain |= {"buffer": None, "concurrency": None, "expect": None, "row_rule" if "row_rule" in settings else "rule": "mean"}
     return {name: plain.get(name, value) for name, value in settings.items()}
 
 
@@ -176,6 +179,11 @@ def accuracy(settings: Mapping[str, Any], state: ModelState, schema: Schema, tab
     """The headline score of a state on a table: accuracy, or mean squared error of a numeric target."""
     found = evaluate_on(table, module_for(schema, settings), state.weights, **scaled(settings))
     return found.get("accuracy", found.get("mean_squared_error", next(iter(found.values()))))
+
+
+def losses(settings: Mapping[str, Any], state: ModelState, schema: Schema, table: Table) -> np.ndarray:
+    """The loss of a state at each record of a table, shape (n,)."""
+    return losses_on(table, module_for(schema, settings), state.weights, **scaled(settings))
 
 
 def outcome(federation: Federation, settings: Mapping[str, Any], state: ModelState) -> Outcome:

@@ -107,7 +107,8 @@ def scaffold(
         As `hedgerow.learn.fedavg`; the local solver is sgd, parties count equally.
     """
     at_least(0.0, server_rate=server_rate)
-    training = Training.of(federation, module, rounds, settings, lawful=equal_parties(settings, "solver"))
+    fixed = ("solver", "adversarial") if option == "I" else ("solver",)  # option I takes a gradient at records as they are
+    training = Training.of(federation, module, rounds, settings, lawful=equal_parties(settings, *fixed))
     model, n_parties = training.model, federation.size
     x = training.begin(start)
     c = np.zeros_like(x) if start is None else start.control

@@ -68,6 +68,13 @@ class Settings(StepSettings, total=False):
     path: Annotated[
         Literal["auto", "native", "traced", "eager"], Field("auto", description="how local steps are computed; auto is fastest")
     ]
+    adversarial: Annotated[
+        dict[str, bool | int | float | None] | None,
+        Field(
+            None,
+            description="adversarial training: records of a batch are moved within this radius, in so many steps, before it",
+        ),
+    ]
     scale: Annotated[
         Scale, Field("ranges", description="numbers by their declared ranges; numbers: not integers; none: all as they are")
     ]
@@ -76,6 +83,18 @@ class Settings(StepSettings, total=False):
         dict[str, Any] | Task | None,
         Field(None, description="inputs, target, loss and metrics, where the target's kind does not decide them"),
     ]
+
+
+RULES_ARE_OF = (
+    "Rules of rows are settings of fedavg, fedsgd, fedprox and fednag, and row_rule of fedopt; other programs take a mean."
+)
+"""Said where another program is given one."""
+
+MOVED_IN_BATCHES = (
+    "Adversarial training is a setting of programs whose parties train on batches of their own, such as fedavg; dpsgd and its "
+    "kin take one gradient of each record as it is."
+)
+"""Said where a program of other steps is given it."""
 
 
 def fields(kind: Any = Settings) -> dict[str, Any]:
@@ -108,7 +127,9 @@ def filled(given: Mapping[str, Any], kind: Any = Settings) -> dict[str, Any]:
     known = fields(kind)
     if unknown := [name for name in given if name not in known]:
         near = {*known, "rounds"} if kind is Settings else known  # an argument of every algorithm
-        remedy = "\n".join(dict.fromkeys(suggestion(name, near) for name in unknown))
+        own = {"rule": RULES_ARE_OF, "expect": RULES_ARE_OF, "adversarial": MOVED_IN_BATCHES}
+        said = [own.get(name) or suggestion(name, near) for name in unknown]
+        remedy = "\n".join(dict.fromkeys(said))
         raise SettingsInvalid(f"no setting {', '.join(map(repr, unknown))}.", remedy=remedy)
     try:
         checked = _adapter(kind).validate_python(dict(given))

@@ -15,23 +15,29 @@ from torch import nn
 
 from hedgerow.core.bound import Bound
 from hedgerow.core.federation import Federation
-from hedgerow.core.party import Local
-from hedgerow.data import complete_cases
+from hedgerow.core.party import Local, Party
+from hedgerow.data import Table, complete_cases
+from hedgerow.data.cases import whole_cases
 from hedgerow.data.split_column import warn_of_split
 from hedgerow.errors import SettingsInvalid
 
 from .descent import Solver
+from .descent.adversary import Adversary
 from .descent.eager import mean_loss, slope_of
 from .descent.optimisers import settled
 from .devices import device
 from .fixed import weights_of
-from .models import Model, model_for, model_for_task
+from .models import Model, Weights, model_for, model_for_task
 from .reading import Reading
+from .robust.asking import RuleInUse, held, lawful_clip, row_of_root
+from .robust.groups import Groups
+from .robust.named import RuleSetting
+from .robust.rule import Beside
 from .scale import Scale, scale_for, warn_unscaled
 from .schedule import Schedule
 from .settings import Settings, Weighting, fields, filled
 from .tasks.declared import task_from
-from .tensors import blank, columns_of, prepared
+from .tensors import blank, columns_of, made_of, prepared
 from .tokens import warn_of_tokens
 
 log = logging.getLogger("hedgerow.learn")
@@ -47,6 +53,8 @@ class Training:
         With `model_input` and `model_target` prepared at each party.
     weighting : {"records", "uniform", "expected"}
         How parties count; "expected" divides by the expected size of the cohort, and sends no weight.
+    rule : RuleInUse
+        What is taken of the parties' contributions; the mean by default.
     """
 
     federation: Federation
@@ -60,6 +68,7 @@ class Training:
     size: int | None = None
     spare: int = 0
     every: int | None = None
+    rule: RuleInUse = field(default_factory=RuleInUse)
 
     @classmethod
     def of(
@@ -70,6 +79,8 @@ class Training:
         settings: Settings | Mapping[str, Any],
         *,
         lawful: Sequence[Weighting] = ("records", "uniform", "expected"),
+        rule: RuleSetting = "mean",
+        expect: float | None = None,
     ) -> Training:
         """Check everything before any party is asked.
 
@@ -77,6 +88,8 @@ class Training:
         ----------
         lawful : sequence of str
             Ways of weighting that the algorithm allows, the one it prefers first.
+        rule, expect
+            What is taken of the parties' contributions, and how many parties may lie; see `hedgerow.learn.fedavg`.
 
         Raises
         ------
@@ -94,18 +107,26 @@ class Training:
         if solver.by_torch and solver.path not in ("auto", "eager"):
             log.warning("path is %r, and %s of torch.optim trains eagerly", solver.path, solver.rule)
         device()  # one that is not there is refused before any party is asked, where parties are in this process
+        in_use = rule_of(rule, expect, federation, given)
+        if in_use.of_rows:
+            lawful = [one for one in lawful if one != "records"]
         weighting = weighting_of(given["weighting"], federation, lawful)
         features, held_out = given["features"], given["held_out"]
         chosen = features or [name for name in federation.schema.features if name != held_out]
         scale = how_read(module, federation, chosen, given["scale"], given["task"])
+        if given["adversarial"] is not None:
+            reading = scale if isinstance(scale, Reading) else Reading.of(federation.schema, chosen, scale)
+            solver = replace(solver, adversary=Adversary.of(given["adversarial"], reading, federation.schema))
         complete_cases(federation, columns_of(federation.schema, features, held_out, scale), count="records" in lawful)
         ready = prepared(federation, features, held_out=held_out, scale=scale)
         model = model_of(module, federation, chosen, given["batch_size"] or 256, scale=scale)
         warn_unscaled(federation.schema, *names_and_scale(scale, chosen))
         warn_of_tokens(model, federation.schema)
         warn_of_parties(federation, features, scale, chosen)
+        if (records := in_use.rule.root_records) is not None:
+            in_use = replace(in_use, root=root_party(records, federation, features, held_out, scale))
         who = {name: given[name] for name in ("rate", "size", "spare", "every")}
-        return cls(ready, model, solver, rounds, weighting, given["largest_weight"], schedule, **who)
+        return cls(ready, model, solver, rounds, weighting, given["largest_weight"], schedule, **who, rule=in_use)
 
     def cohort(self) -> Federation:
         """The parties of the next round: everybody, a sample by `rate` or `size`, or those whose turn it is."""
@@ -118,6 +139,58 @@ class Training:
         common = {"model": self.model, "weighting": self.weighting, "largest_weight": self.largest_weight}
         return partial(local, solver=self.solver_in(t), **common, **settings)
 
+    def combined(
+        self, local: Local, t: int, broadcast: Any, kept: Weights, **settings: Any
+    ) -> tuple[Mapping[str, np.ndarray], Weights]:
+        """Ask round t's cohort, and combine what parties contribute: their mean, or what the rule takes of their rows.
+
+        Parameters
+        ----------
+        kept : dict of arrays
+            What the rule kept of the rounds before.
+
+        Returns
+        -------
+        mapping from key to array
+            As `local` contributes, per party and without a weight.
+        dict of arrays
+            What the rule keeps for the next round; of the mean nothing.
+        """
+        if not self.rule.of_rows:
+            cohort = self.cohort()
+            total = cohort.sum(self.ask(local, t, **settings), broadcast)
+            return {key: mean_of(total, cohort, key) for key in total if key != "n"}, kept
+        one = replace(self, weighting="expected").ask(
+            local, t, **settings
+        )  # a row is what one party would add, without a weight
+        if isinstance(self.rule.rule, Groups):
+            rows = self._means_of_groups(self.rule.rule, local, t, broadcast, settings)
+            asked = self.federation.size
+        else:
+            cohort = self.cohort()
+            rows, asked = held(cohort.gather(one, broadcast), self.federation), len(cohort.members)
+            if not asked:  # a Poisson sample may be empty; the mean does not move then either
+                return no_change(broadcast), kept
+        root = self.rule.root
+        stream = self.federation.stream(t, "root records").generator
+        own = None if root is None else row_of_root(one, broadcast, root, stream)
+        rng = self.federation.stream(t, "rule of rows").generator
+        beside = Beside(tuple(rows), self.federation.names, kept, own, rng)
+        return self.rule.combine(rows, asked, beside)
+
+    def _means_of_groups(
+        self, rule: Groups, local: Local, t: int, broadcast: Any, settings: Mapping[str, Any]
+    ) -> dict[str, dict[str, np.ndarray]]:
+        """Each group's mean by key. Groups without parties are asked, since not to ask would tell that they are empty."""
+        ask, found = self.ask(local, t, **settings), {}
+        groups = self.federation.split(rule.groups, balanced=rule.splits_evenly(self.federation.protection))
+        for k, group in enumerate(groups):
+            if len(group.members) or self.federation.protection.noisy:
+                total = group.sum(ask, broadcast)
+                if len(group.members):
+                    found[f"group {k}"] = {key: mean_of(total, group, key) for key in total if key != "n"}
+        return found
+
     def solver_in(self, t: int) -> Solver:
         """The solver of round t, counted from zero."""
         return replace(self.solver, learning_rate=self.solver.learning_rate * self.schedule.factor(t))
@@ -125,6 +198,10 @@ class Training:
     def left(self, start: Any) -> range:
         """Rounds still to go after a state, or all."""
         return range(start.round if start else 0, self.rounds)
+
+    def kept(self, start: Any) -> Weights:
+        """What the rule of a state keeps, or nothing."""
+        return {} if start is None else dict(start.rule_state)
 
     def begin(self, start: Any) -> np.ndarray:
         """Weights to begin with: those of a state, or the module's own; shape (d,)."""
@@ -160,6 +237,39 @@ def weighting_of(wanted: Weighting | None, federation: Federation, lawful: Seque
             remedy="Clip each key: protect(clip={'update': l2(1.0), 'n': linf(500)}), or leave weighting out.",
         )
     return weighting
+
+
+def rule_of(rule: RuleSetting, expect: float | None, federation: Federation, given: Mapping[str, Any]) -> RuleInUse:
+    """A rule that fits a federation and the settings of a training; every refusal comes before any party is asked."""
+    rate, size, every, n = given["rate"], given["size"], given["every"], federation.size
+    cohort = size if size is not None else n * rate if rate is not None else n // every if every is not None else n
+    found = RuleInUse.checked(rule, expect, federation, cohort, sampled=not rate is size is every is None)
+    if not found.of_rows:
+        return found
+    if given["weighting"] == "records":
+        raise SettingsInvalid(
+            f"weighting is 'records', and the rule {found.rule.name} counts parties alike: one that lies could lie about its "
+            "records as well.",
+            remedy="Leave weighting out.",
+        )
+    lawful_clip(federation.protection.clip)
+    return found
+
+
+def root_party(
+    table: Any, federation: Federation, features: Sequence[str] | None, held_out: str | None, scale: Scale | Reading
+) -> Party:
+    """The server's root records as parties prepare theirs."""
+    if not isinstance(table, Table):
+        raise SettingsInvalid(
+            f"FLTrust's root is {table!r}, and the server has no records of which to take them.",
+            remedy="Give a table: FLTrust(root=table). In a study give the server one: evaluation.holdout = 0.2.",
+        )
+    schema = federation.schema
+    whole = whole_cases(table, columns_of(schema, features, held_out, scale))
+    chosen = features or [name for name in schema.features if name != held_out]
+    w = np.ones(len(whole)) if schema.weight is None else whole[schema.weight]
+    return Party("server", made_of(whole.columns, schema, chosen, scale), w)
 
 
 def how_read(
@@ -252,6 +362,12 @@ def mean_of(total: Mapping[str, np.ndarray], cohort: Federation, key: str = "upd
     """Divide a total by the total weight, or by the cohort's expected size where no weight was sent."""
     weight = max(float(total["n"]), 1e-12) if "n" in total else cohort.expected_size
     return (total[key] / weight).astype(np.float32)
+
+
+def no_change(broadcast: Any) -> dict[str, np.ndarray]:
+    """Zeros for each thing that a round changes: the weights, as "update", and what else was broadcast, by its own key."""
+    sent = broadcast if isinstance(broadcast, Mapping) else {"w": broadcast}
+    return {"update" if key == "w" else key: np.zeros_like(value) for key, value in sent.items()}
 
 
 def with_weights(module: nn.Module, state: Any) -> nn.Module:

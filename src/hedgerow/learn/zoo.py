@@ -3,6 +3,7 @@
     name          source                           records          parameters
     logistic      Bishop 2006                      any shape        7 850       784-10
     two_nn        McMahan et al. 2017              any shape        199 210     784-200-200-10
+    he_net        He et al. 2015                   any shape        25 450      784-32-10
     geyer_net     Geyer et al. 2017                any shape        531 400     784-600-100-10, no biases
     mcmahan_cnn   McMahan et al. 2017              images           1 663 370   28 x 28, grey, 10 classes
     lenet         Sempere 2024                     images           62 006      32 x 32, colour, 10 classes
@@ -76,6 +77,26 @@ def two_nn(shape: Shape, n_outputs: int, *, seed: int = 0) -> nn.Module:
     """
     _check("two_nn", shape, n_outputs, True, ANY_SHAPE)
     return mlp(math.prod(shape), [200, 200], n_outputs, seed=seed)
+
+
+@leaves_note
+def he_net(shape: Shape, n_outputs: int, *, seed: int = 0) -> nn.Module:
+    """One hidden layer of 32 units with ReLU, whose weights keep the variance of what passes it.
+
+        layer   output      parameters, 28 x 28 and 10 classes
+        1       32          25 120
+        3       n_outputs      330      total 25 450
+
+    Source: He et al., ICCV 2015, section 2.2: normal weights of variance 2 / inputs of the layer, biases of zero.
+    """
+    _check("he_net", shape, n_outputs, True, ANY_SHAPE)
+    net = mlp(math.prod(shape), [32], n_outputs, seed=seed)
+    with _drawn_from(seed):
+        for part in net.modules():
+            if isinstance(part, nn.Linear):
+                nn.init.kaiming_normal_(part.weight, nonlinearity="relu")
+                nn.init.zeros_(part.bias)
+    return net
 
 
 @leaves_note
@@ -248,6 +269,7 @@ def lstm(shape: Shape, n_outputs: int, *, hidden: int = 64, seed: int = 0) -> nn
 ZOO: dict[str, Builder] = {
     "logistic": logistic,
     "two_nn": two_nn,
+    "he_net": he_net,
     "geyer_net": geyer_net,
     "mcmahan_cnn": mcmahan_cnn,
     "lenet": lenet,

@@ -4,7 +4,8 @@ A planner takes the fastest path that fits; all take the same steps on the same 
 
     native   plain SGD on a stack of linear layers, the whole descent in compiled code, where the package was built with it
     traced   any module that can be traced, with any rule, alone or stacked: see `trace`
-    eager    anything else, a GPU, optimisers of `torch.optim`, and large steps, whose time is in their products: autograd
+    eager    anything else, a GPU, optimisers of `torch.optim`, records that are moved first, and large steps, whose time is in
+             their products: autograd
 """
 
 from __future__ import annotations
@@ -85,20 +86,20 @@ def descend(
     if len(plan):
         if model.stochastic:
             with own_generator(rng):
-                eager(work)
+                eager(work, rng)
         elif work.parties:
             _stacked(work)
         else:
-            _alone(work)
+            _alone(work, rng)
     return Descent(work.y.cpu().sub_(torch.from_numpy(x)).numpy(), steps, work.first.cpu().numpy())
 
 
-def _alone(work: Work) -> None:
+def _alone(work: Work, rng: Any) -> None:
     path, large = work.solver.path, work.plan.shape[-1] > LARGEST_BATCH or work.model.large(work.plan.shape[-1])
-    slow = path == "eager" or work.away or work.solver.by_torch or work.solver.precision != "float32" or large
-    if not slow and replay(_even(work)):
+    other = work.solver.by_torch or work.solver.adversary is not None or work.solver.precision != "float32"
+    if not (path == "eager" or work.away or other or large) and replay(_even(work)):
         return
-    eager(work)
+    eager(work, rng)
 
 
 def _even(work: Work) -> Work:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -35,13 +36,13 @@ def slope_of(loss: Callable[..., Tensor], flat: Tensor, *batch: Tensor, model: M
     return torch.autograd.grad(total, at)[0]
 
 
-def eager(work: Work) -> None:
-    """Take the steps of one party; a short last batch is not padded."""
+def eager(work: Work, rng: Any = None) -> None:
+    """Take the steps of one party; a short last batch is not padded. Records that are moved start at random by `rng`."""
     anchor, solver = work.y.clone(), work.solver
     theirs = (
         stepper(solver.rule, work.y, work.model.shapes, solver.learning_rate, solver.rule_settings) if solver.by_torch else None
     )
-    with gradients(work) as slope:
+    with gradients(work, rng) as slope:
         for i, step in enumerate(work.plan):
             records = step[step >= 0]
             gradient = corrected(work, slope(work.y, records), lambda records=records: slope(anchor, records))
@@ -52,12 +53,13 @@ def eager(work: Work) -> None:
 
 
 @contextmanager
-def gradients(work: Work) -> Iterator[Callable[[Tensor, Tensor], Tensor]]:
+def gradients(work: Work, rng: Any = None) -> Iterator[Callable[[Tensor, Tensor], Tensor]]:
     """A function `(weights, records) -> gradient of their mean loss`, of shape (d,).
 
     Where torch may use several threads, each takes a share of the batch: they meet once a step instead of once a product.
     """
     model, half, n_threads = work.model, work.solver.precision == "bfloat16", torch.get_num_threads()
+    adversary, uniform = work.solver.adversary, None if rng is None else rng.random
 
     def share(at: Tensor, records: Tensor, total: Tensor) -> Tensor:
         flat, x = at.detach().requires_grad_(), work.inputs[records]
@@ -65,6 +67,8 @@ def gradients(work: Work) -> Iterator[Callable[[Tensor, Tensor], Tensor]]:
         if x.ndim == 4:
             x = x.contiguous(memory_format=torch.channels_last)
         with torch.enable_grad(), torch.autocast(at.device.type, torch.bfloat16) if half else nullcontext():
+            if adversary is not None:
+                x = adversary.moved(lambda x: model.losses(at.detach(), x, work.target[records], scaled=True), x, uniform)
             losses = model.losses(flat, x, work.target[records], scaled=True)
         return torch.autograd.grad((work.w[records] / total * losses).sum(), flat)[0]
 
@@ -77,7 +81,7 @@ def gradients(work: Work) -> Iterator[Callable[[Tensor, Tensor], Tensor]]:
         made = list(_threads(n_threads).map(lambda part: share(at, part, total), parts))
         return sum(made[1:], made[0])
 
-    if n_threads == 1 or model.stochastic or work.away:
+    if n_threads == 1 or model.stochastic or work.away or adversary is not None:
         yield alone
         return
     torch.set_num_threads(1)

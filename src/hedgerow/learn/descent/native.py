@@ -14,7 +14,7 @@ from .solver import Solver
 
 def change(x: np.ndarray, party: Party, plan: np.ndarray, model: Model, solver: Solver, terms: Correction) -> np.ndarray | None:
     """Take all steps of one party in the kernel; return the change of shape (d,), or None where the kernel does not fit."""
-    if model.task is not None:
+    if model.task is not None or solver.adversary is not None:
         return None
     inputs = np.ascontiguousarray(party["model_input"])
     if not (kernel.available and solver.rule == "sgd" and terms.affine and inputs.dtype in (np.float32, np.uint8)):

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from .adversary import Adversary
 from .optimisers import NAMES, SolverName, problems
 from .rules import RuleName
 
@@ -40,6 +41,8 @@ class Solver:
         How steps are computed; "auto" takes the fastest that fits.
     rule_settings : tuple of (name, value)
         Arguments of a class of `torch.optim`.
+    adversary : Adversary, optional
+        Moves the records of each batch before the step that is taken on them: adversarial training.
     """
 
     learning_rate: float = field(default=0.1, repr=False)  # it falls from round to round, and shapes no answer
@@ -54,6 +57,7 @@ class Solver:
     precision: Literal["float32", "bfloat16"] = "float32"
     path: Path = field(default="auto", compare=False)
     rule_settings: tuple[tuple[str, Any], ...] = ()
+    adversary: Adversary | None = None
 
     def problems(self) -> list[str]:
         """What is out of range, in words."""
@@ -85,8 +89,8 @@ class Solver:
 
     @property
     def stackable(self) -> bool:
-        """Whether parties may share a call; with epochs of their own, or an optimiser of torch's, they are asked one by one."""
-        return not isinstance(self.epochs, Mapping) and not self.by_torch
+        """Whether parties may share a call: not with epochs of their own, optimisers of torch, or records that are moved."""
+        return not isinstance(self.epochs, Mapping) and not self.by_torch and self.adversary is None
 
     def passes(self, party: str, rng: Any) -> int:
         """Epochs that a party takes in this round."""

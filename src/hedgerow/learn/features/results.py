@@ -14,7 +14,7 @@ from hedgerow.core.federation import Federation
 from hedgerow.data import Schema, Table, load
 
 from .. import results
-from ..evaluate import evaluate, evaluate_on
+from ..evaluate import evaluate, evaluate_on, losses_on
 from ..results import named
 from ..tensors import width
 from .chain import Features
@@ -38,6 +38,7 @@ def declares(**settings: Any) -> dict[str, Any]:
         "metric": results.metric,
         "alone": lambda given, rounds: dict(given) | {"rounds": rounds},
         "ask": over_parties,
+        "losses": losses,
         "case": lambda: Case(load("digits").take(range(120)), settings, tolerance=results.SINGLE),
     }
 
@@ -66,6 +67,11 @@ def accuracy(settings: Mapping[str, Any], state: FeatureState, schema: Schema, t
     """The headline score of a state on a table: accuracy, or mean squared error of a numeric target."""
     found = evaluate_on(_with_features(table, settings, state), module_for(schema, settings), state.weights)
     return found.get("accuracy", found.get("mean_squared_error", float("nan")))
+
+
+def losses(settings: Mapping[str, Any], state: FeatureState, schema: Schema, table: Table) -> np.ndarray:
+    """The loss of a state at each record of a table, shape (n,)."""
+    return losses_on(_with_features(table, settings, state), module_for(schema, settings), state.weights)
 
 
 def over_parties(federation: Federation, settings: Mapping[str, Any], state: FeatureState) -> dict[str, float]:

@@ -137,6 +137,8 @@ def clipped_gradients(
     Behind a mechanism it is exact and keeps the bounds that noise was scaled by, whatever the other settings say.
     """
     x, target, w = tensors(party)
+    if not (there := w != 0).all():  # a record of weight zero adds nothing, and is not worth a gradient
+        x, target, w = x[there], target[there], w[there]
     if bounds is not None:
         clipping, exact = clipping.within(bound_in(bounds, "gradient")), True
     total, _ = clipped_sum(model, torch.from_numpy(broadcast), x, target, w, clipping, exact=exact)
