@@ -8,6 +8,8 @@ import pytest
 import hedgerow as hr
 from hedgerow.core import Federation, Parties
 from hedgerow.core.cohort import groups_of
+from hedgerow.core.events import Event, Sampling
+from hedgerow.core.ledger import Entry, grouped
 from hedgerow.core.randomness import Streams
 from hedgerow.engines import InProcess
 from hedgerow.errors import BudgetExhausted, BudgetInvalid
@@ -41,6 +43,33 @@ def test_one_question_to_each_group_costs_what_one_question_costs(groups: int) -
         fed.split(groups)[0].sum(totals)
     with pytest.raises(BudgetExhausted):
         fed.sum(totals)
+
+
+def test_a_group_without_parties_costs_what_any_group_costs() -> None:
+    """It is noise alone, and one party more would be in it: a partition with it is charged once, and it alone as much."""
+    fed = federation(n_parties=3).protect(clip=hr.l2(5.0), mechanism=hr.Gaussian(1.0)).within(BUDGET)
+    groups = fed.split(3)
+    empty = [group for group in groups if not group.members]  # the first
+    assert empty
+    empty[0].sum(totals)
+    assert BUDGET.spent(fed.ledger.charges("party")) == pytest.approx(ONE, rel=1e-9)
+    for group in groups:
+        if group is not empty[0]:
+            group.sum(totals)
+    assert BUDGET.spent(fed.ledger.charges("party")) == pytest.approx(ONE, rel=1e-9)
+    with pytest.raises(BudgetExhausted):
+        empty[0].sum(totals)
+    resumed = [Entry.from_json(entry.to_json()) for entry in fed.ledger.entries]
+    assert BUDGET.spent(grouped(resumed, "party")) == pytest.approx(ONE, rel=1e-9)
+
+
+def test_a_rate_of_zero_is_no_rate_of_a_sample() -> None:
+    for kind in ("poisson", "records", "fixed", "given", "dealt"):
+        with pytest.raises(BudgetInvalid, match="sampling rate 0"):
+            BUDGET.spent([(Sampling(kind, 0.0), (Event("gaussian", 1.0),))])
+    for rate in (-0.1, 1.5, float("nan")):
+        with pytest.raises(BudgetInvalid, match="sampling rate"):
+            BUDGET.spent([(Sampling("part", rate), (Event("gaussian", 1.0),))])
 
 
 def test_a_group_that_is_asked_again_is_charged_again() -> None:

@@ -14,6 +14,7 @@ import hedgerow as hr
 from hedgerow.core.arrays import Layout
 from hedgerow.core.bound import Bound, l1, l2, linf
 from hedgerow.core.engine import Inbox
+from hedgerow.core.federation import inside
 from hedgerow.engines.network import Network
 from hedgerow.engines.overlong import without_overlong
 from hedgerow.errors import ContributionInvalid
@@ -172,3 +173,9 @@ def test_rows_that_cannot_be_judged_are_left():
     assert not hr.Gaussian(1.0).within(rows, l2(1.0), layout).any()
     nothing = Inbox(("party 1",))
     assert without_overlong(outbox(scaled), nothing) == (nothing, ())
+
+
+def test_whose_rows_counted_as_zeros_stays_with_the_run():
+    _, named, asked = total(times(100.0))
+    assert named
+    assert dict(inside(asked).run.overlong) == dict.fromkeys(named, 1)

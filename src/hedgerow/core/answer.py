@@ -84,7 +84,7 @@ def answer(outbox: Outbox, parties: Parties, which: Array, *, together: bool = F
         alone = [answer(outbox, parties, which[i : i + 1], together=True) for i in range(len(which))]
         return announced, np.concatenate([one[1] for one in alone if one is not None])
     log.warning("%s counts as zeros at %s: %s", outbox.question.name, parties.ids[int(which[0])], why)
-    return announced, _closed(outbox, parties, which, np.zeros((1, announced.size)), announced, {}, stacked=False)
+    return announced, closed(outbox, parties, which, np.zeros((1, announced.size)), announced, {}, stacked=False)
 
 
 def made_by(outbox: Outbox, parties: Parties, which: Array, *, stacked: bool = False) -> tuple[Any, Party]:
@@ -108,7 +108,7 @@ def _answered(outbox: Outbox, parties: Parties, which: Array, *, together: bool)
     if question.verb != "each":
         layout = Layout.of(made, lead=int(stacked))
         rows = _rows(made, layout, stacked, len(which), question.name)
-        left = layout, _closed(outbox, parties, which, rows, layout, party.state, stacked=stacked)
+        left = layout, closed(outbox, parties, which, rows, layout, party.state, stacked=stacked)
     if _keeps_state(outbox, parties):
         asked_in = question.number if question.counts else NEVER
         for k, i in enumerate(which):
@@ -117,10 +117,10 @@ def _answered(outbox: Outbox, parties: Parties, which: Array, *, together: bool)
     return left
 
 
-def _closed(
+def closed(
     outbox: Outbox, parties: Parties, which: Array, rows: Array, layout: Layout, state: State, *, stacked: bool
 ) -> Array:
-    """What leaves the parties of their contributions."""
+    """What leaves some parties of their contributions, rows of shape (k, size): clipped, coded and noised."""
     ids, coded = parties.ids, None
     if outbox.release.compression:
         own = Rngs(outbox, ids, which, "compression")

@@ -100,6 +100,9 @@ class Declaration:
     with_records : bool
         Whether `outcome` takes the parties' records (`hedgerow.core.Parties`) as a fourth argument, to compare with what only
         a simulation knows; elsewhere it is given None.
+    one_record : bool
+        Whether each party has one record, without which the program's results would mean something else; a study that deals
+        them out otherwise is refused before any party is asked.
     with_test : bool
         Whether the program measures by itself, as one does that fits many models: its argument `test`, which is among `fixed`
         as None, is then the server's table.
@@ -114,6 +117,9 @@ class Declaration:
     ask : callable, optional
         `(federation, settings, state) -> dict`: metrics by a federated sum, for `evaluation.on = "parties"`; among the settings
         is `evaluation.bins`, the resolution of a curve.
+    losses : callable, optional
+        `(settings, state, schema, table) -> array of shape (n,)`: the loss of the state's one model, which is what is released,
+        at each record of a table that lacks none of its values. With it comes `evaluation.membership`.
     most : callable, optional
         `(settings, schema) -> mapping` from the name of a local function to how often it is asked at most, of a program whose
         answers decide how often: noise is planned, and statements of rehearsals are made, for so many questions behind noise.
@@ -146,12 +152,14 @@ class Declaration:
     bind: Mapping[str, Callable[[Any, Settings], Any]] = field(default_factory=dict)
     outcome: Callable[..., Any] | None = None
     with_records: bool = False
+    one_record: bool = False
     with_test: bool = False
     watch: Callable[[Settings, Any, Any, Any], dict[str, float]] | None = None
     score: Callable[[Settings, Any, Any, Any], float] | None = None
     metric: Callable[[Any], tuple[str, bool]] = lambda schema: ("score", True)
     alone: Callable[[Settings, int], Settings] = lambda settings, rounds: settings
     ask: Callable[[Any, Settings, Any], dict[str, float]] | None = None
+    losses: Callable[[Settings, Any, Any, Any], Any] | None = None
     most: Callable[[Settings, Any], Mapping[str, int]] | None = None
     claim: Callable[[Settings], str] | None = None
     synthesizer: Callable[[Settings, Mapping[str, Any], Any, Any], Any] | None = None

@@ -125,6 +125,8 @@ class Inbox:
         Whether the broadcast was in none of them.
     result : Any
         What the server learned of a protocol between parties besides a total.
+    overlong : tuple of str
+        Parties whose row was longer than its bound, and counted as zeros.
     """
 
     answered: tuple[str, ...]
@@ -137,6 +139,7 @@ class Inbox:
     sent: Sequence[tuple[str, str, bytes]] = ()
     withheld: bool = False
     result: Any = None
+    overlong: tuple[str, ...] = ()
 
 
 class Engine(Protocol):

@@ -179,3 +179,7 @@ class Compression(ABC):
     @abstractmethod
     def decode(self, total: Array, layout: Layout, public: Stream) -> Array:
         """Turn a total of codes into a total of contributions, of shape (size,); leading axes are kept."""
+
+    def stretch(self, norm: float, layout: Layout) -> float:
+        """How many times as long as a contribution its code may be, in a norm; by default it is no longer."""
+        return 1.0

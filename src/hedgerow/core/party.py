@@ -181,8 +181,7 @@ class Parties(Sequence[Party]):
         ----------
         together : bool
             Prepare all records in one call, which is the same by contract but for last bits; otherwise each party prepares its
-            own. Not even last bits differ where preparations are `elementwise`, which are made in one call where that does
-            not fail.
+            own. Not even last bits differ where preparations are `elementwise`, which are made in one call if that succeeds.
         singly : bool
             Instead, prepare each record in a call of its own.
         """
@@ -191,8 +190,8 @@ class Parties(Sequence[Party]):
         if (rearranges := getattr(getattr(preparations[0], "function", None), "rearranges", None)) is not None:
             return rearranges(self, preparations)  # type: ignore[no-any-return]
         key = (preparations, together, singly)
-        if key in self._prepared:
-            return self._prepared[key]
+        if (known := self._prepared.pop(key, None)) is not None:
+            return self._keep(key, known)
         if not together and all(one.elementwise for one in preparations):
             with suppress(Exception):  # of one party or record: which one is found out below
                 return self._keep(key, _read_through(self.prepared(preparations, together=True)))
@@ -206,7 +205,7 @@ class Parties(Sequence[Party]):
         return self._keep(key, after)
 
     def _keep(self, key: Any, after: Parties) -> Parties:
-        while len(self._prepared) >= MOST_PREPARED:  # the oldest; whoever asks in ever new ways must not fill the memory
+        while len(self._prepared) >= MOST_PREPARED:  # first what was asked for longest ago: memory must not fill
             self._prepared.pop(next(iter(self._prepared)))
         self._prepared[key] = after
         return after

@@ -237,14 +237,17 @@ class Release:
         layout : Layout
             Of the contributions.
         parties : int
-            Whose rows each of these adds up: it may be as long as all their bounds together.
+            Whose rows each of these adds up: it may be as long as all their bounds together, and a code of a
+            compression longer than that by its `stretch`.
         """
         if self.mechanism is not None and self.bounds is not None:
             return self.mechanism.within(rows, self.bounds, self.code(layout), parties)
         if self.clip is None:
             return np.ones(len(rows), bool)
+        by = self.compression  # one that remembers clips its codes as well
         short = [
-            bound.size(rows[:, part].astype(np.float64)) <= bound.radius * parties * (1 + SLACK)
+            bound.size(rows[:, part].astype(np.float64))
+            <= bound.radius * parties * (1 + SLACK) * (1.0 if by is None or by.remembers else by.stretch(bound.norm, layout))
             for part, bound in blocks(self.clip, self.code(layout))
         ]
         found: Array = np.concatenate(short, axis=-1)

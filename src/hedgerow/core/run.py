@@ -5,7 +5,7 @@ Question --channel--> Release --rules--> ledger --> engine.exchange --> release.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -70,6 +70,8 @@ class Run:
         Number of the last question whose answer was counted, of parties that may keep something.
     missing : int
         Answers that never came.
+    overlong : dict from party to int
+        How many of a party's rows were longer than their bound, and counted as zeros.
     findings : dict
         What programs found out once and for all, as plain values; checkpoints hold it.
     sessions : Sessions
@@ -95,6 +97,7 @@ class Run:
     counts: dict[str, Counts] = field(default_factory=lambda: defaultdict(Counts))
     counted: dict[str, int] = field(default_factory=dict)
     missing: int = 0
+    overlong: Counter[str] = field(default_factory=Counter)
     findings: dict[str, Any] = field(default_factory=dict)
     sessions: Sessions = field(default_factory=Sessions, repr=False)
     holdings: Holdings | None = None
@@ -319,6 +322,7 @@ class Run:
             return Inbox(())
         aggregation = channel.aggregation if question.verb == "sum" or channel.aggregation.of_peers else Plain()
         inbox: Inbox = aggregation.ask(self.engine, outbox, self.sessions)
+        self.overlong.update(inbox.overlong)
         if question.counts:
             self.missing += min(len(ids), question.cohort.first or self.size) - len(inbox.answered)
         if not inbox.answered:

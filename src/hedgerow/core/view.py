@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from hedgerow.errors import ViewNotRecorded
 
 from .arrays import Array, Layout
 from .engine import Inbox, Outbox
+from .question import Question
 
 
 @dataclass(frozen=True)
 class Observation:
     """One thing that an observer saw: a `broadcast` (as sent), a `letter` of a conversation (its step and bytes), a party's
-    `row`, or `masked row` of a ring's numbers, or a `release` (flat vectors)."""
+    `row`, or `masked row` of a ring's numbers, or a `release` (flat vectors). The server knows of a release what it had asked,
+    as `question`."""
 
     round: int
     kind: str
@@ -22,6 +24,7 @@ class Observation:
     query: str
     values: object
     layout: Layout | None = None
+    question: Question | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass
@@ -48,7 +51,7 @@ class Views:
                 self._add("server", seen(kind, party, question.name, row, layout))
         if released is not None:
             release = seen("release", "server", question.name, released, inbox.layout)
-            self._add("server", release)
+            self._add("server", replace(release, question=question))
             self._add("world", release)
 
     def of(self, observer: str) -> list[Observation]:

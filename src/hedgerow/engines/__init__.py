@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
+    from .acting import Acting
     from .inprocess import InProcess
     from .loop import Loop
     from .message_queue import MessageQueue
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from .standardised import hidden_standardise
 
 __all__ = [
+    "Acting",
     "InProcess",
     "Loop",
     "MessageQueue",

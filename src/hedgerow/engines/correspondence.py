@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -58,13 +58,17 @@ class Leaving:
         return np.array([not gone[held.position[name]] for name in ids])
 
 
-def converse(outbox: Outbox, held: Parties, ids: Sequence[str], ask: Callable[[Outbox], Inbox]) -> Inbox:
+def converse(
+    outbox: Outbox, held: Parties, ids: Sequence[str], ask: Callable[[Outbox], Inbox], forgers: Collection[str] = ()
+) -> Inbox:
     """Answer one step for these parties.
 
     Parameters
     ----------
     ask : callable
         Asks parties for their contributions, row by row; those that decline are missing from its inbox.
+    forgers : collection of str
+        Parties that send what they like: as much as the ring has room for, where an honest one refuses.
     """
     step, protocol = outbox.step, outbox.protocol
     assert step is not None
@@ -81,6 +85,9 @@ def converse(outbox: Outbox, held: Parties, ids: Sequence[str], ask: Callable[[O
     made = protocol.contribution(outbox, found.layout) if step.contributes and found.layout is not None else None
     for k, name in enumerate(ids):
         contribution = None if made is None or found.rows is None else made(found.rows[k])
+        if contribution is not None and name in forgers:
+            encoding, row = contribution.encoding.forged(contribution.row)
+            contribution = replace(contribution, encoding=encoding, row=row)
         try:
             letters[name] = sides[name].answer(step.name, step.letters[name], contribution)
         except HedgerowError as refusal:

@@ -35,10 +35,12 @@ from hedgerow.core.state import StateStore
 from hedgerow.errors import CannotWrite, CheckpointMismatch
 from hedgerow.privacy.guard import Guard, willing
 
+from .acting import Acting
 from .alone import answered, at_places, prepared
 from .arrivals import Arrivals
 from .correspondence import converse
 from .ondisk import OnDisk
+from .overlong import held_to_bounds
 from .threads import one_thread_here, threads_for_each
 
 BLOCK = 8
@@ -73,6 +75,8 @@ class InProcess:
         Keep parties' states in files of this folder (see `OnDisk`) instead of in memory; a folder for each run.
     guards : mapping from party to Guard
         Parties with a policy of their own (`hedgerow.privacy.Guard`), which debits a question or declines it.
+    acts : Acting, optional
+        Parties that lie.
     """
 
     threads: int = field(default_factory=lambda: os.cpu_count() or 1)
@@ -84,6 +88,7 @@ class InProcess:
     collapse: bool = True
     state_folder: str | Path | None = None
     guards: Mapping[str, Guard] = field(default_factory=dict)
+    acts: Acting | None = None
     held: Parties = field(default_factory=lambda: Parties((), {}, ()), repr=False)
 
     def __post_init__(self) -> None:
@@ -106,9 +111,11 @@ class InProcess:
         """Ask every party in the outbox; those that decline, drop out or come too late are missing from the inbox."""
         self._arrivals.dropped = self.dropped  # parties may come back between questions
         if outbox.step is not None:
-            return converse(outbox, self.held, self._arrivals.of_step(outbox, self.held), self._rows)
+            forgers = () if self.acts is None else self.acts.liars.forgers
+            return converse(outbox, self.held, self._arrivals.of_step(outbox, self.held), self._rows, forgers)
         willing_ids, _ = willing(self.guards, outbox.ids, outbox)
-        return self._answers(outbox, self._arrivals.of_question(outbox, willing_ids, self.held))
+        found = self._answers(outbox, self._arrivals.of_question(outbox, willing_ids, self.held))
+        return found if self.acts is None else held_to_bounds(outbox, found)
 
     def _rows(self, outbox: Outbox) -> Inbox:
         """The contributions of those that are willing, for their correspondents."""
@@ -117,8 +124,14 @@ class InProcess:
     def _answers(self, outbox: Outbox, ids: Sequence[str]) -> Inbox:
         if not ids:
             return Inbox(())
+        if self.acts is not None:
+            return self.acts.answers(outbox, ids, self.held, self._asked)
+        return self._asked(outbox, ids, self.held)
+
+    def _asked(self, outbox: Outbox, ids: Sequence[str], held: Parties) -> Inbox:
+        """Ask some parties, which hold these records."""
         outbox = at_places(outbox)
-        parties = prepared(self.held, outbox, together=True)
+        parties = prepared(held, outbox, together=True)
         which = np.arange(len(parties)) if ids is parties.ids else np.array([parties.position[name] for name in ids])
         if self.collapse and collapses(outbox):
             with threads_for_each(1):

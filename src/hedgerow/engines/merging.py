@@ -45,6 +45,7 @@ def merged(query: str, ids: Sequence[str], inboxes: Sequence[Inbox]) -> Inbox:
         masked=any(one.masked for one in inboxes),
         letters={id: letters[id] for id in came if id in letters} if letters else {},
         codes={id: code for one in inboxes for id, code in one.codes.items()},
+        overlong=tuple(id for one in inboxes for id in one.overlong),
     )
 
 

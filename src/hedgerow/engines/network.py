@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -188,6 +188,7 @@ class Network:
         held, named = dict[str, Inbox](), list[str]()
         for station, found in read.items():
             held[station], long = without_overlong(outbox, found)
+            held[station] = replace(held[station], overlong=long)
             named += long
         if named:
             log.warning("more than its bound allows came for %s from %s; it counts as zero", outbox.question.name, named[:5])
