@@ -37,6 +37,7 @@ ORDER = (
     "synth",
     "vertical",
     "market",
+    "attacks",
     "privacy",
     "crypto",
     "compression",

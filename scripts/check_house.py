@@ -21,6 +21,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "hedgerow"
 TESTS = Path(__file__).parents[1] / "tests"
 LONGEST_FILE = 400
 ROOMS = (
+    "attacks",
     "compare",
     "compression",
     "core",

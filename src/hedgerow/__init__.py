@@ -16,6 +16,7 @@ from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
     from hedgerow import (
+        attacks,
         compression,
         crypto,
         data,
@@ -55,6 +56,7 @@ __all__ = [
     "PrivFL",
     "Processes",
     "SecAgg",
+    "attacks",
     "compression",
     "crypto",
     "data",

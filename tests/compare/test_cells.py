@@ -41,9 +41,19 @@ def test_quick_comes_after_rows_and_columns_and_the_command_line_has_the_last_wo
     assert {cell.study.program.model_extra["rounds"] for cell in last} == {9}
 
 
+def test_a_quick_run_takes_the_rows_and_columns_that_are_named_and_one_seed():
+    made = compared(quick_rows=["few labels"], quick_columns=["FedAvg"], seeds=2)
+    assert [(cell.row, cell.column) for cell in cells(made, quick=True)] == [("few labels", "FedAvg")]
+    assert len(cells(made)) == 8
+    assert made.comparison.quickly.published == {}
+    assert compared().digest == compared(quick_rows=[]).digest != made.digest
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
+        ({"quick_rows": ["IIDD"]}, "quick_rows names row 'IIDD', which is none"),
+        ({"reference": "IID", "quick_rows": ["few labels"]}, "quick_rows leaves out the reference 'IID'"),
         ({"rows": []}, "rows"),
         ({"columns": []}, "columns"),
         ({"published": {"IIDD": {"FedAvg": 1.0}}}, "published names row 'IIDD', which is none. Did you mean 'IID'"),

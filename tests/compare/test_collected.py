@@ -22,7 +22,7 @@ def test_where_measures_of_runs_are_not_alike_none_is_the_best():
     section = SimpleNamespace(alike=False, span=False)
     assert headline(SimpleNamespace(runs=(), winner=None, section=section)) == ()
     one = SimpleNamespace(difference=None, value=0.9, cell=SimpleNamespace(name="a"))
-    found = SimpleNamespace(runs=(one,), finished=[one, one], winner=one, measure="x", section=section)
+    found = SimpleNamespace(runs=(one,), finished=[one, one], places=[one, one], winner=one, measure="x", section=section)
     assert headline(found) == ()
     assert matrix(found) is None
 

@@ -20,6 +20,8 @@ from hedgerow.testing.subject import Subject, quiet
 SAMPLES_RECORDS = ("dpsgd", "dpsgd_on_features", "local_dpsgd", "pate")
 """Which records join, or whom they teach, follows from their places among all of a party, those that are left out included."""
 TIMED = ("van_aarle_efficiency",)
+ONE_RECORD = [name for name, one in PROGRAMS.items() if one.one_record]
+"""Those whose parties hold one record each: without it a party would hold none, which a partition refuses."""
 TAKES_ALL = ("counts", "van_aarle", "synthesizer_trials", "synthetic_quality")
 """Those to which a missing value is a value as well, as it is to synthesizers, or which look at single columns."""
 ANALYTIC = (
@@ -71,7 +73,7 @@ def numbers(state):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in (*SAMPLES_RECORDS, *TIMED)])
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in (*SAMPLES_RECORDS, *TIMED, *ONE_RECORD)])
 def test_a_program_computes_what_it_would_of_complete_records(name):
     one = subject(name)
     built = one.built(InProcess(threads=1))

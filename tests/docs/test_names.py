@@ -19,6 +19,7 @@ SLOW = {
     "learn",
     "learn.features",
     "learn.private",
+    "learn.robust",
     "learn.teachers",
     "store",
     "study",
@@ -40,6 +41,7 @@ SLOW_NAMES |= {
     "largest_rate",
 }
 ALL_SHOWN = (
+    "attacks",
     "data",
     "learn",
     "learn.features",

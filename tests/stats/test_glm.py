@@ -60,6 +60,7 @@ def insurance_experiment():
 
 
 # ---- equal to statsmodels -------------------------------------------------------------------------------------------
+@pytest.mark.filterwarnings("ignore:Maximum Likelihood optimization failed")
 def test_logistic_regression_of_cancer_is_that_of_statsmodels(cancer):
     fit, expected = logistic_regression(federation(cancer), CANCER), logit(CANCER, cancer.to_pandas())
     assert_same_estimates(fit, expected)

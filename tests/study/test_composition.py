@@ -46,11 +46,11 @@ def test_every_accountant_needs_less_noise_than_the_one_before():
     assert load("composition").program.model_extra["rounds"] == 50
     assert list(found) == [0.1, 0.5, 1.0, 2.0, 10.0, 100.0]
     for epsilon, by in found.items():
-        needed = [by[name] for name in ACCOUNTANTS if epsilon < 50 or name != "advanced"]
+        needed = [by[name] for name in ACCOUNTANTS]
         assert needed == sorted(needed, reverse=True)
-        assert len(set(needed)) == len(needed)
+        assert len(set(needed)) == len(needed) - (epsilon > 50)
     assert found[1.0]["basic"] > 6 * found[1.0]["pld"]
-    assert found[100.0]["advanced"] > 2 * found[100.0]["basic"]  # its mean grows with the exponential of epsilon
+    assert found[100.0]["advanced"] == found[100.0]["basic"]  # its theorem asks for more, as its mean is exponential in epsilon
 
 
 def few(rows=("1", "no noise"), columns=("logistic, naive", "logistic, PLD")):

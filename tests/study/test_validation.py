@@ -11,7 +11,7 @@ from hedgerow.learn.results import module_for
 from hedgerow.store import last
 from hedgerow.study import load, parse, rehearse, run_study
 from hedgerow.study.build import build
-from hedgerow.study.check import Nobody
+from hedgerow.study.first_question import Nobody
 from hedgerow.study.remote import build_remote
 from hedgerow.study.rounds import read_rounds
 from hedgerow.study.validation import draw

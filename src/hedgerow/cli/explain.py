@@ -63,9 +63,11 @@ def explain_study(study: Any, as_json: bool = False, named: str = "") -> None:
     from hedgerow.report.console import print_roles
     from hedgerow.study import rules_of, sentence_about, will_learn
     from hedgerow.study.agreed import agreed_in_words
+    from hedgerow.study.attacked import attack_in_words
 
     said = {"study": study.name, "title": study.title, "does": sentence_about(study)}
     said |= {"agreed": agreed} if (agreed := agreed_in_words(study)) else {}
+    said |= {"attack": attack} if (attack := attack_in_words(study)) else {}
     if study.apart:
         said |= {"rules": rules_of(study), "learns": {role: list(words) for role, words in will_learn(study).items()}}
     if as_json:
@@ -74,6 +76,8 @@ def explain_study(study: Any, as_json: bool = False, named: str = "") -> None:
     console.print(f"{said['title'] or said['study']}: {said['does']}", markup=False, highlight=False)
     for name, words in agreed.items():
         console.print(f"{name}: {words}", markup=False, highlight=False)
+    if attack:
+        console.print(f"Attack: {attack}.", markup=False, highlight=False)
     if not study.apart:
         console.print(
             f"`hedgerow rehearse {named or study.name}` lists every question that it would ask.", markup=False, highlight=False

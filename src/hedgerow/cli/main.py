@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from hedgerow.errors import HedgerowError, PartyDeclined, StudyInvalid
 
-from . import coordinator, export, pilot, plan, synth
+from . import audit, coordinator, export, pilot, plan, synth
 from .as_json import rehearsal_told, result_told
 from .explain import explain, explain_study
 from .json_output import JsonOption, print_json
@@ -103,6 +103,11 @@ def run(
     folder = out or fresh_folder(RUNS, name, resume=resume)
     if swept:
         loaded = sweep(loaded, swept)
+    if loaded.matrix is not None:
+        if log or swept:
+            raise StudyInvalid("--log and --sweep are for single runs.", remedy="A matrix writes matrix.csv by itself.")
+        _matrix(loaded, folder, {"jobs": jobs, "data_dir": data_dir, "resume": resume, "command": command}, as_json)
+        return
     if loaded.comparison is not None or quick:
         if log:
             raise StudyInvalid("--log is for single runs.", remedy="A comparison writes comparison.csv by itself.")
@@ -157,6 +162,23 @@ def _compare(study: Any, folder: Path, how: dict[str, Any]) -> None:
         raise typer.Exit(1)
 
 
+def _matrix(study: Any, folder: Path, how: dict[str, Any], as_json: bool) -> None:
+    """Run a matrix, with one line of how many runs are there."""
+    said = errors if as_json else console
+    show_beginning(study, said)
+    from hedgerow.compare import run_matrix
+
+    with Bars(said) as bars:
+        result = run_matrix(study, folder, on_progress=bars.count, **how)
+    if as_json:
+        print_json(result_told(result) | {"interrupted": result.interrupted, "runs": len(result.runs)})
+    else:
+        show_result(result, console)
+    if result.interrupted:
+        said.print(f"Interrupted. Continue with the same command and: --out {folder} --resume", highlight=False)
+        raise typer.Exit(130)
+
+
 @app.command()
 def rehearse(
     study: StudyArgument,
@@ -167,7 +189,7 @@ def rehearse(
     as_json: JsonOption = False,
 ) -> None:
     """List every question that a study would ask, and what would leave each party. Asks nobody."""
-    from hedgerow.compare import rehearse_cells, sweep
+    from hedgerow.compare import matrix_cells, rehearse_cells, sweep
     from hedgerow.study import load, parse_change
     from hedgerow.study import rehearse as rehearse_study
 
@@ -177,6 +199,10 @@ def rehearse(
     if loaded.apart:
         explain_study(loaded, as_json)
         return
+    if loaded.matrix is not None:
+        cell = matrix_cells(loaded)[0]
+        loaded = cell.study
+        errors.print(f"One run of a matrix: {cell.name}", markup=False, highlight=False)
     if loaded.comparison is None and not quick:
         rehearsal = rehearse_study(loaded, data_dir=data_dir)
         print_json(rehearsal_told(rehearsal)) if as_json else show_rehearsal(rehearsal, console)
@@ -206,11 +232,13 @@ def report(run: Annotated[Path, typer.Argument(help="A run folder.")], as_json: 
 @app.command()
 def check(study: StudyArgument, change: SetOption = None, data_dir: DataOption = None, as_json: JsonOption = False) -> None:
     """Read a study, its data and its program, and refuse what a run would refuse before it asks anybody."""
-    from hedgerow.compare import rehearse_cells
+    from hedgerow.compare import check_matrix, rehearse_cells
     from hedgerow.study import check_study, load, parse_change, sentence_about
 
     loaded = load(study, dict(parse_change(text) for text in change or []))
-    if loaded.comparison is None:
+    if loaded.matrix is not None:
+        facts = {"study": loaded.name, "does": sentence_about(loaded), "runs": check_matrix(loaded, data_dir)}
+    elif loaded.comparison is None:
         facts = check_study(loaded, data_dir=data_dir)
     else:
         runs = sum(len(names) for names, _ in rehearse_cells(loaded, data_dir=data_dir))
@@ -229,6 +257,7 @@ app.command()(pilot.pilot)
 app.command()(plan.plan)
 app.command()(export.export)
 app.command()(synth.synth)
+app.command()(audit.audit)
 app.command()(explain)
 
 

@@ -20,11 +20,16 @@ def show_beginning(study: Study, console: Console, *, quick: bool = False) -> No
     section, planned = study.comparison, study.budget is not None
     what = f"the program {study.program.name}"
     if section is not None:
-        runs = len(section.rows) * len(section.columns)
+        seeds = 1 if quick else section.seeds
+        runs = len(section.rows) * len(section.columns) * seeds
         what = f"{runs} runs of a comparison, {len(section.rows)} by {len(section.columns)}"
+        what += f" with {seeds} seeds each" if seeds > 1 else ""
         if quick and section.quick:
             what += ", quick with " + ", ".join(f"{key} = {value}" for key, value in section.quick.items())
-    steps = ["reading data", *["planning noise for the budget"] * planned, *["checking every run"] * (section is not None)]
+    if study.matrix is not None:
+        what = f"{study.matrix.runs} runs of a matrix, {len(study.matrix.acts)} acts by {len(study.matrix.rules)} rules"
+    several = section is not None or study.matrix is not None
+    steps = ["reading data", *["planning noise for the budget"] * planned, *["checking every run"] * several]
     first = steps[0] if len(steps) == 1 else f"{', '.join(steps[:-1])} and {steps[-1]}"
     console.print(f"{study.name}: {what}. First: {first}.", markup=False, highlight=False, soft_wrap=True)
 
@@ -60,6 +65,10 @@ class Bars:
         """Take the names of the runs that are to come, and of those that had ended before."""
         said = f"{len(kept)} had ended before" if kept else ""
         self.bars.update(self.all, description="runs", total=len(todo) + len(kept), completed=len(kept), said=said)
+
+    def count(self, there: int, of: int) -> None:
+        """Take how many runs are there, of how many."""
+        self.bars.update(self.all, description="runs", total=of, completed=there, said="")
 
     def show(self, name: str, progress: Any) -> None:
         """Take one round's progress of a run, or its end."""

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from hedgerow.lazy import lazily
 
 if TYPE_CHECKING:
+    from .attack_matrix.matrix_cells import MatrixCell, matrix_cells
+    from .attack_matrix.matrix_run import MatrixResult, check_matrix, run_matrix
     from .cells import Cell, cells, sweep
     from .rehearse import rehearse_cells
     from .run import Compared, compare
@@ -14,9 +16,14 @@ if TYPE_CHECKING:
 __all__ = [
     "Cell",
     "Compared",
+    "MatrixCell",
+    "MatrixResult",
     "cells",
+    "check_matrix",
     "compare",
+    "matrix_cells",
     "rehearse_cells",
+    "run_matrix",
     "sweep",
 ]
 

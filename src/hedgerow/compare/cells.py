@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -19,17 +19,18 @@ _OF_THE_WHOLE = {"comparison", "name", "title", "description"}
 
 @dataclass(frozen=True)
 class Cell:
-    """One run of a comparison: its place in the table, its study, and the name of its folder."""
+    """One run of a comparison: its place in the table, its study, the name of its folder, and its seed where it has several."""
 
     row: str
     column: str
     study: Study
     folder: str
+    seed: int | None = None
 
     @property
     def name(self) -> str:
-        """Row and column, as a reader would say them."""
-        return f"{self.row}, {self.column}"
+        """Row and column, as a reader would say them, and the seed where there are several."""
+        return f"{self.row}, {self.column}" + ("" if self.seed is None else f", seed {self.seed}")
 
 
 def cells(study: Study, *, quick: bool = False, changes: Iterable[Change] = ()) -> list[Cell]:
@@ -38,7 +39,8 @@ def cells(study: Study, *, quick: bool = False, changes: Iterable[Change] = ()) 
     Parameters
     ----------
     quick : bool
-        Apply the comparison's `quick` changes after those of row and column.
+        Apply the comparison's `quick` changes after those of row and column, and take one seed, and the rows and
+        columns that it names for that.
     changes : iterable of (dotted key, value)
         Those of the command line, which have the last word in every cell.
 
@@ -55,11 +57,28 @@ def cells(study: Study, *, quick: bool = False, changes: Iterable[Change] = ()) 
             f"--quick: the comparison of {study.name!r} does not say what a quick run changes.",
             remedy='Say it, e.g. quick = { "program.rounds" = 5 }, or leave --quick out.',
         )
+    if quick:
+        section = section.quickly
     base = {"baselines": False} | study.model_dump(mode="json", exclude_unset=True, exclude={"comparison"})
     always = [*(section.quick.items() if quick else ()), *((k, v) for k, v in changes if k.split(".")[0] not in _OF_THE_WHOLE)]
     made = [_cell(study, base, row, column, always) for row, column in product(section.rows, section.columns)]
+    if section.seeds > 1:
+        made = [
+            _with_seed(cell, k) for k in range(section.seeds) for cell in made
+        ]  # so that the first seed has its table first
     _refuse_ledgers_apart(made)
     return made
+
+
+def _with_seed(cell: Cell, k: int) -> Cell:
+    """The same cell with its seed and k more."""
+    if cell.study.seed == "system":
+        raise StudyInvalid(
+            f"comparison.seeds has several runs of {cell.name!r}, whose seed is 'system': there is no number to go on from.",
+            remedy="Give the study a number as its seed.",
+        )
+    seed = int(cell.study.seed) + k
+    return replace(cell, study=cell.study.model_copy(update={"seed": seed}), folder=f"{cell.folder}--seed-{seed}", seed=seed)
 
 
 def _refuse_ledgers_apart(made: Sequence[Cell]) -> None:

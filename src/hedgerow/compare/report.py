@@ -33,7 +33,7 @@ def report_of(
     """Put a comparison into words, tables and figures."""
     section = found.section
     privacy, private = privacy_of(found.runs)
-    tuned = tuned_on(found)
+    tuned, others = tuned_on(found), [found.by(measure) for measure in section.also]
     return Report(
         title=study.title or study.name,
         study=study.name,
@@ -54,10 +54,15 @@ def report_of(
             ("runs side by side", jobs),
         ),
         metrics=headline(found),
-        curves=(*(against_axis(found) or curves(found)), *collected_curves(found)),
+        curves=(
+            *(against_axis(found) or curves(found)),
+            *(c for one in others for c in against_axis(one, found)),
+            *collected_curves(found),
+        ),
         heat=matrix(found),
         tables=(
             table(found),
+            *map(table, others),
             *collected(found),
             *short_table(found),
             *noise_table(found),
@@ -82,9 +87,12 @@ def table(found: Standings) -> Grid:
     rows: list[tuple[Value, ...]] = []
     for row in section.rows:
         runs = [found.at(row.name, column.name) for column in section.columns]
-        rows.append((row.name, *(beside(run) if section.published else run.value for run in runs)))
+        rows.append((row.name, *(beside(run) if section.published else run.shown for run in runs)))
     beside_published = f"Ours / published (difference). Published: {section.source}." if section.published else ""
-    note = " ".join(filter(None, (beside_published, *tuned_on(found))))
+    over = f"Means of {found.seeds} seeds, with 95 % intervals of the mean." if found.seeds > 1 else ""
+    kept = any(run.cell.study.evaluation.keep == "best" for run in found.runs) and section.take == "last" and not found.at_end
+    best_round = "Of runs that keep the model of their best round, the value there." if kept else ""
+    note = " ".join(filter(None, (beside_published, over, best_round, *tuned_on(found))))
     taken = AT_END if found.at_end else TAKEN[section.take]
     title = f"{found.measure[:1].upper()}{found.measure[1:]}, {taken}" + (
         f" {section.target:g}" if section.take == "rounds" else ""
@@ -143,7 +151,7 @@ def curves(found: Standings) -> tuple[Curve, ...]:
 
 def matrix(found: Standings) -> Heat | None:
     """The table as a picture: the better, the stronger the colour; none where values are no numbers of one kind."""
-    values = [run.value for run in found.finished if run.value is not None]
+    values = [run.value for run in found.places if run.value is not None]
     if len(values) < 2 or not found.section.alike:
         return None
     low, high = min(values), max(values)

@@ -56,7 +56,7 @@ class Compared:
     interrupted: bool
 
 
-MANY = 12
+MANY = 8
 """Quick runs of a comparison above which they are made one after the other."""
 
 
@@ -112,6 +112,8 @@ def compare(
     """
     folder, data_dir = Path(folder), None if data_dir is None else Path(data_dir)
     started, found = time.perf_counter(), cells(study, quick=quick, changes=changes)
+    assert study.comparison is not None
+    section = study.comparison.quickly if quick else study.comparison
     jobs = (1 if quick and len(found) > MANY else usable_cores()) if jobs is None else jobs
     if jobs < 1:
         raise StudyInvalid(f"--jobs {jobs} runs nothing.", remedy="Give a whole number of at least 1.")
@@ -124,9 +126,8 @@ def compare(
     tasks = [RunTask(one.cell, folder / one.cell.folder, one.rounds, _begun(folder, one)) for one in todo]
     ended = run_all(tasks, jobs, data_dir, command, lambda task, progress: on_progress(task.cell.name, progress))
     digests, units = {one.cell.name: one.digest for one in ready}, {one.cell.name: one.units for one in ready}
-    assert study.comparison is not None
     problems = {one.cell.name: one.absent for one in ready if one.absent} | ended.problems
-    stood = standings(study.comparison, [one.cell for one in ready], folder, digests, units, problems)
+    stood = standings(section, [one.cell for one in ready], folder, digests, units, problems)
     how = {"quick": quick, "interrupted": ended.interrupted, "jobs": jobs, "command": command}
     report = report_of(study, stood, seconds=time.perf_counter() - started, **how)  # type: ignore[arg-type]
     write_bytes(folder / "comparison.csv", to_csv(stood).encode())
@@ -183,7 +184,13 @@ def check_cells(
 
 
 def _find_measure(study: Study, names: list[str] | None) -> None:
-    wanted = study.comparison.measure if study.comparison else ""
+    assert study.comparison is not None
+    wanted = study.comparison.measure
+    unknown = [] if names is None else [one for one in study.comparison.also if one not in names]
+    if unknown and names:
+        raise StudyInvalid(
+            f"comparison.also names {unknown[0]!r}, which is none of its metrics.", remedy=suggestion(unknown[0], names)
+        )
     if names is None or wanted in names:
         return
     if not names:

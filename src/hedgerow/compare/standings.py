@@ -7,14 +7,16 @@ import io
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from hedgerow.core.events import Unit
 from hedgerow.core.ledger import Ledger
 from hedgerow.errors import HedgerowError
 from hedgerow.privacy.statement import Statement, statement
 from hedgerow.report import Report
+from hedgerow.report.model import Cell as Value
 from hedgerow.store import LedgerFile
 from hedgerow.study.agreed import agreed_delta
 from hedgerow.study.catalogue import listing
@@ -23,6 +25,7 @@ from hedgerow.study.explain import planned_delta
 from hedgerow.study.rounds import COSTS, Row, best, first_metric, reached, read_rounds, rises
 
 from .cells import Cell
+from .seeds import SeedMean, with_margin
 
 COLUMNS = (
     *("row", "column", "value", "published", "difference", "best", "best_round", "last", "rounds", "seconds"),
@@ -35,6 +38,7 @@ COLUMNS = (
         "chosen_on",
         "folder",
         "problem",
+        "seed",
     ),
 )
 """Columns of `comparison.csv`, a line for each run."""
@@ -61,6 +65,8 @@ class Standing:
         What the run's ledger guarantees.
     problem : str
         Why it failed, where it did.
+    margin : float or None
+        Half the width of the 95 % interval of `value`, where that is a mean over seeds.
     """
 
     cell: Cell
@@ -73,6 +79,12 @@ class Standing:
     report: Report | None = None
     said: Statement | None = None
     problem: str = ""
+    margin: float | None = None
+
+    @property
+    def shown(self) -> Value:
+        """The value, with its margin where it has one."""
+        return self.value if self.value is None or self.margin is None else with_margin(self.value, self.margin)
 
     @property
     def difference(self) -> float | None:
@@ -110,13 +122,46 @@ class Standings:
 
     @property
     def winner(self) -> Standing | None:
-        """The run with the best value, the first of equal ones."""
+        """The run with the best value, the first of equal ones; of several seeds the best mean."""
         sign = 1 if self.more_is_better else -1
-        return max(self.finished, key=lambda run: sign * (run.value or 0.0), default=None)
+        found = [run for run in self.places if run.value is not None]
+        return max(found, key=lambda run: sign * (run.value or 0.0), default=None)
+
+    @property
+    def seeds(self) -> int:
+        """Runs of each place."""
+        return len(self.runs) // max(1, len(self.section.rows) * len(self.section.columns))
+
+    @property
+    def places(self) -> list[Standing]:
+        """One for each row and column."""
+        return [self.at(*place) for place in dict.fromkeys((run.cell.row, run.cell.column) for run in self.runs)]
 
     def at(self, row: str, column: str) -> Standing:
-        """One run by its place."""
-        return next(run for run in self.runs if (run.cell.row, run.cell.column) == (row, column))
+        """One run by its place; where there are several seeds, the first of them with the mean over all, and its margin."""
+        found = self.seeds_at(row, column)
+        if len(found) == 1:
+            return found[0]
+        cell, mean = replace(found[0].cell, seed=None), SeedMean.of([run.value for run in found])
+        if mean is None:
+            return replace(found[0], cell=cell, value=None)
+        return replace(found[0], cell=cell, value=mean.value, margin=mean.margin)
+
+    def seeds_at(self, row: str, column: str) -> list[Standing]:
+        """All runs of a place."""
+        return [run for run in self.runs if (run.cell.row, run.cell.column) == (row, column)]
+
+    def by(self, measure: str) -> Standings:
+        """The same runs by another measure: its last value, or that at the end; without published numbers and reference."""
+        plain: dict[str, Any] = {"measure": measure, "take": "last", "published": {}, "reference": "", "target": None}
+        section = self.section.model_copy(update=plain)
+        runs = (
+            replace(run, value=None, published=None)
+            if run.report is None or run.said is None
+            else _standing(section, measure, run.cell, run.report, run.history, run.said)
+            for run in self.runs
+        )
+        return Standings(section, measure, tuple(runs))
 
 
 def finished_report(folder: Path, digest: str) -> Report | None:
@@ -192,6 +237,7 @@ def to_csv(found: Standings) -> str:
             "unit": run.said and run.said.unit,
             "chosen_on": chosen_on(found, run),
             "folder": run.cell.folder,
+            "seed": run.cell.study.seed,
             "problem": run.problem.splitlines()[0] if run.problem else "",
         }
         writer.writerow(line)
@@ -202,7 +248,7 @@ def _standing(
     section: ComparisonSection, measure: str, cell: Cell, report: Report, history: Sequence[Row], said: Statement
 ) -> Standing:
     at_end = dict(report.metrics).get(measure)  # a metric that only a finished run has
-    measured = [row[measure] for row in history if row.get(measure) is not None]
+    measured = [row[measure] for row in _of_result(cell, history) if row.get(measure) is not None]
     last = measured[-1] if measured else at_end
     last = float(last) if isinstance(last, int | float) and math.isfinite(last) else None
     top = best(history, measure) or (None if last is None else (len(history), last))
@@ -214,6 +260,14 @@ def _standing(
     }[section.take]
     published = section.published.get(cell.row, {}).get(cell.column)
     return Standing(cell, value, published, top, last, target, history, report, said)
+
+
+def _of_result(cell: Cell, history: Sequence[Row]) -> Sequence[Row]:
+    """The rows of a run up to that whose model is its result."""
+    if cell.study.evaluation.keep == "last":
+        return history
+    kept = best(history, first_metric(history) or "")
+    return history if kept is None else [row for row in history if row["round"] <= kept[0]]
 
 
 def _said(cell: Cell, folder: Path, units: Mapping[Unit, int]) -> Statement:

@@ -20,6 +20,7 @@ Source : Alistarh et al., NeurIPS 2017 (QSGD), section 3; Suresh et al., ICML 20
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -84,6 +85,10 @@ class Quantised(Compression):
         """Return the total as it is."""
         return total
 
+    def stretch(self, norm: float, layout: Layout) -> float:
+        """Each number moves by less than one level, and none beyond the largest of its row."""
+        return 1.0 if math.isinf(norm) else 1.0 + moved(norm, layout.size, self.bits, self.stochastic)
+
     def __str__(self) -> str:
         return in_words(self.bits, self.stochastic) + of_keys(self.smallest)
 
@@ -98,6 +103,12 @@ def check_levels(bits: int, stochastic: bool) -> None:
         "one bit, to the nearest level, makes every number as large as the largest.",
         "Round at random (stochastic=True), or take two bits.",
     )
+
+
+def moved(norm: float, size: int, bits: int, stochastic: bool) -> float:
+    """How far rounding moves a row of so many numbers, in a norm, where the largest of them is 1."""
+    level = 1.0 / (2 ** (bits - 1) - 1 or 0.5)
+    return float(level * (1.0 if stochastic else 0.5) * size ** (1.0 / norm))
 
 
 def in_words(bits: int, stochastic: bool) -> str:

@@ -13,6 +13,7 @@ Source : Suresh et al., ICML 2017, section 3. Differs: the levels, see `hedgerow
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,7 +26,7 @@ from hedgerow.core.mechanism import Compression
 from hedgerow.core.randomness import Stream
 
 from .keys import SMALLEST, bits_of, by_key, check_smallest, code_of, generator, of_keys, seed_of
-from .levels import SCALE_BITS, check_levels, in_words, to_levels
+from .levels import SCALE_BITS, check_levels, in_words, moved, to_levels
 
 FACTOR = 64
 """Side of the matrices of which a transform is made."""
@@ -83,6 +84,14 @@ class Rotated(Compression):
             return rotated_back(part, seed_of(public))[..., :size]
 
         return by_key(total, self.code(layout), layout, self.smallest, change)
+
+    def stretch(self, norm: float, layout: Layout) -> float:
+        """A rotation keeps the l2 length alone; rounding is that of its levels."""
+        size = self.code(layout).size
+        if math.isinf(norm):
+            return float(size**0.5)
+        turned = 1.0 if norm == 2 else size**0.5
+        return turned + moved(norm, size, self.bits, self.stochastic)
 
     def __str__(self) -> str:
         return f"random rotation, then {in_words(self.bits, self.stochastic)}{of_keys(self.smallest)}"

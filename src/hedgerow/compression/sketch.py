@@ -19,6 +19,7 @@ Source : Charikar, Chen and Farach-Colton, ICALP 2002, section 3; Rothchild et a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -106,6 +107,11 @@ class Sketched(Compression):
         both = signed.reshape(*signed.shape[:-1], self.columns, 2)
         found: Array = (both[..., 0] - both[..., 1]) / self.rows**0.5
         return found
+
+    def stretch(self, norm: float, layout: Layout) -> float:
+        """All of a row may fall into one bucket of each row of the sketch, with one sign."""
+        longest = {1.0: self.rows**0.5, 2.0: layout.size**0.5, math.inf: layout.size / self.rows**0.5}
+        return float(max(1.0, longest[float(norm)]))
 
     def __str__(self) -> str:
         return f"sketch of {self.rows} x {self.columns}{of_keys(self.smallest)}"

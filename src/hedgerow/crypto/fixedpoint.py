@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -46,12 +46,15 @@ class RingEncoding:
     whole : bool
         Contributions are integers already, those of a mechanism: a number out of range leaves as the end of the range. To
         refuse it would reveal it, and to leave out the row would let one record more move the total by a whole row.
+    heeds_range : bool
+        Whether a number stays below its part of the ring's range; one of a party that forges does not.
     """
 
     bits: int
     parties: int
     steps: tuple[tuple[int, float], ...]
     whole: bool = False
+    heeds_range: bool = True
 
     def __post_init__(self) -> None:
         if self.bits not in WORDS or self.parties < 1:
@@ -73,7 +76,7 @@ class RingEncoding:
     @property
     def most(self) -> int:
         """Largest absolute value, in steps, of one party's number."""
-        return most(self.bits, self.parties)
+        return most(self.bits, self.parties if self.heeds_range else 1)
 
     @cached_property
     def digest(self) -> bytes:
@@ -109,6 +112,12 @@ class RingEncoding:
                 remedy="Declare wider ranges, or more records to a party: aggregation = {by = 'secagg', records = ...}.",
             )
         return steps.astype(np.int64).astype(WORDS[self.bits])
+
+    def forged(self, row: Array) -> tuple[RingEncoding, Array]:
+        """The encoding of a party that heeds no range, and its row of shape (size,) cut to what the ring holds."""
+        free = replace(self, heeds_range=False)
+        largest = float(free.most) if self.whole else free.most * self._step * (1 - 2.0**-50)
+        return free, np.clip(row, -largest, largest).astype(row.dtype)
 
     def decode(self, total: Array) -> Array:
         """Turn a total of the ring, shape (size,), into numbers, or into whole steps."""

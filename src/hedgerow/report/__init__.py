@@ -12,12 +12,15 @@ if TYPE_CHECKING:
     from hedgerow.report.figure import Figure
     from hedgerow.report.fits import Fits
     from hedgerow.report.frames import grid_of
+    from hedgerow.report.heat import Heat
     from hedgerow.report.intervals import Intervals
-    from hedgerow.report.model import BarChart, Comparison, Curve, Dots, Grid, Heat, Report, Series
+    from hedgerow.report.model import AuditLights, BarChart, Comparison, Curve, Dots, Grid, Report, Series
     from hedgerow.report.outcome import Measured, Outcome, plain_outcome
     from hedgerow.report.page import render, write
+    from hedgerow.report.pictures import Picture, PictureRow, Pictures
 
 __all__ = [
+    "AuditLights",
     "BarChart",
     "Card",
     "Comparison",
@@ -30,6 +33,9 @@ __all__ = [
     "Intervals",
     "Measured",
     "Outcome",
+    "Picture",
+    "PictureRow",
+    "Pictures",
     "Report",
     "Series",
     "card_html",

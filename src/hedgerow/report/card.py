@@ -16,6 +16,7 @@ from .markup import Html, tag
 from .model import Curve, Grid, Pairs, Report
 from .numerals import show
 from .page import body_of, curve_figure, pairs_list, text_block
+from .pictures import CELL_STYLE, Pictures, pictures_rows
 from .scoped import CELL, cell_style
 from .tables import folded, table
 
@@ -41,6 +42,7 @@ class Card:
     tables : tuple of Grid
         Long ones are folded.
     figures : tuple of Curve and Intervals
+    pictures : tuple of Pictures
     text : tuple of (title, text)
         Folded away.
     said : tuple of str
@@ -54,6 +56,7 @@ class Card:
     privacy: tuple[str, Literal["private", "weak", "open"]] | None = None
     tables: tuple[Grid, ...] = ()
     figures: tuple[Curve | Intervals, ...] = ()
+    pictures: tuple[Pictures, ...] = ()
     text: tuple[tuple[str, str], ...] = ()
     said: tuple[str, ...] = ()
 
@@ -66,12 +69,14 @@ def card_html(card: Card) -> str:
         privacy = tag("div", tag("p", words), class_=f"privacy {kind}")
     parts = [*map(_table, card.tables), *filter(None, map(_figure, card.figures))]
     return _cell(
+        tag("style", Html(CELL_STYLE)) if card.pictures else None,
         tag("p", tag("span", "Hedgerow", class_="brand"), f" {card.kind}", class_="kicker"),
         tag("h3", card.title) if card.title else None,
         pairs_list(card.metrics, "metrics") if card.metrics else None,
         pairs_list(card.facts, "facts") if card.facts else None,
         privacy,
         tag("div", *parts, class_="parts") if parts else None,
+        *map(pictures_rows, card.pictures),
         *(folded(title, text_block(block)) for title, block in card.text),
     )
 
@@ -87,7 +92,8 @@ def card_lines(name: str, card: Card) -> str:
 def report_html(report: Report) -> str:
     """Return a report as a cell: its page without the frame around it."""
     heading = tag("p", tag("span", "Hedgerow", class_="brand"), f" {report.study}", class_="kicker")
-    return _cell(heading, tag("h3", report.title), tag("p", report.description, class_="lead"), body_of(report))
+    style = tag("style", Html(CELL_STYLE)) if report.pictures else None
+    return _cell(style, heading, tag("h3", report.title), tag("p", report.description, class_="lead"), body_of(report))
 
 
 def _cell(*children: Html | None) -> str:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hedgerow.report.fits import Fits
-from hedgerow.report.model import Cell, Comparison, Grid, Report
+from hedgerow.report.model import AuditLights, Cell, Comparison, Grid, Report
 from hedgerow.report.numerals import show, show_column
 from hedgerow.report.page import loss_sentence
 from hedgerow.report.tables import all_numeric
@@ -28,6 +28,8 @@ def print_report(report: Report, console: Console) -> None:
     style = {"private": "green", "weak": "yellow", "open": "blue"}[kind]
     said = Text("\n").join(_plain(words) for words in (report.privacy, report.exposed) if words)
     console.print(Panel(said, title=name, title_align="left", border_style=style, padding=(0, 1)))
+    if report.audit:
+        print_audit(report.audit, console)
     for warning in report.warnings:
         console.print(_plain(f"Worth knowing: {warning}", "yellow"))
     if report.metrics or report.facts:
@@ -41,6 +43,19 @@ def print_report(report: Report, console: Console) -> None:
         print_roles("Who saw what", report.saw, console)
     if report.traffic:
         _print_grid(report.traffic, console)
+
+
+def print_audit(audit: AuditLights, console: Console) -> None:
+    """Print what an audit found, a light to a line."""
+    console.print(_plain(f"Audit: {audit.sentence}", "bold"))
+    console.print(_plain(f"  accounted   {audit.accounted}"))
+    for name, light, found, beside in audit.lights:
+        console.print(
+            _plain(f"  {name:<11} {light.upper():<6} {found}", {"green": "green", "red": "bold red"}.get(light, "dim"))
+        )
+        if beside:
+            console.print(_plain(f"{'':21}{beside}", "dim"))
+    console.print(_plain(f"  would see   {audit.power}"))
 
 
 def print_roles(title: str, roles: Iterable[tuple[str, Sequence[str]]], console: Console) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-_VOID = {"meta", "br", "hr"}
+_VOID = {"meta", "br", "hr", "img"}
 
 
 class Html(str):

@@ -6,11 +6,14 @@ Nothing here draws or formats. A study fills a `Report`; `page` and `console` sh
 from __future__ import annotations
 
 import itertools
-import math
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from hedgerow.errors import StudyInvalid
+from hedgerow.report.heat import Heat
+
+from .pictures import Pictures
+from .plain_values import frozen, to_plain
 
 Cell = str | int | float | None
 """What a table or a fact may hold; `None` is shown as a dash."""
@@ -76,22 +79,6 @@ class Curve:
     line: float | None = None
     note: str = ""
     log: Literal["", "x", "y", "xy"] = ""
-
-
-@dataclass(frozen=True)
-class Heat:
-    """A shaded table, such as how records spread: `counts` holds one row per party and one column per label.
-
-    Cells are shaded by their share of the greatest, or by `shades` from 0 to 1; NaN leaves a cell empty.
-    """
-
-    title: str
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    counts: tuple[tuple[float, ...], ...]
-    sentence: str = ""
-    shades: tuple[tuple[float, ...], ...] = ()
-    note: str = "The stronger the colour, the more records; empty cells hold none."
 
 
 @dataclass(frozen=True)
@@ -214,6 +201,34 @@ class Grid:
     note: str = ""
 
 
+@dataclass(frozen=True)
+class AuditLights:
+    """What an audit found beside the accounted epsilon.
+
+    Parameters
+    ----------
+    accounted, sentence : str
+        What the ledger states of the runs of the audit, and how they were made.
+    lights : tuple of (name, light, found, beside)
+        The light is "green", "red", or "dim" where the audit would not see enough to say anything.
+    power : str
+        What the audit would see, and with what chance.
+    scores : BarChart or None
+        Scores of canaries that were in, and of those that were not.
+    """
+
+    accounted: str
+    sentence: str
+    lights: tuple[tuple[str, str, str, str], ...]
+    power: str
+    scores: BarChart | None = None
+
+    @property
+    def red(self) -> bool:
+        """Whether something is not as the ledger says."""
+        return any(light == "red" for _, light, _, _ in self.lights)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Report:
     """Everything that one run has to say for itself.
@@ -244,6 +259,8 @@ class Report:
         Histograms side by side.
     heats : tuple of Heat
         Shaded tables of results, such as a matrix of correlations.
+    pictures : tuple of Pictures
+        Rows of small pictures, such as records beside what an attack made of them.
     left : Grid or None
         What left each party: query, times, numbers per party, bound, mechanism, event.
     published : Grid or None
@@ -260,6 +277,8 @@ class Report:
         What each role received, where parties held different columns: parties, the hub, the world.
     traffic : Grid or None
         Letters between these roles: bytes and rounds, by role and purpose.
+    audit : AuditLights or None
+        What an audit of the study found, in runs of its own.
     notes, warnings : tuple of str
         Sentences; warnings are shown beside the privacy statement.
     provenance : pairs
@@ -293,6 +312,8 @@ class Report:
     dots: tuple[Dots, ...] = ()
     bars: tuple[BarChart, ...] = ()
     heats: tuple[Heat, ...] = ()
+    audit: AuditLights | None = None
+    pictures: tuple[Pictures, ...] = ()
 
     @property
     def promise(self) -> tuple[str, str]:
@@ -318,7 +339,7 @@ class Report:
             The data is not a report, or one of another version.
         """
         try:
-            values = {key: _freeze(value) for key, value in data.items()}
+            values = {key: frozen(value) for key, value in data.items()}
             grids = dict.fromkeys(("parties", "left", "published", "traffic"), Grid)
             for key, kind in {"heat": Heat, "comparison": Comparison, **grids}.items():
                 if values.get(key) is not None:
@@ -328,6 +349,10 @@ class Report:
             values["dots"] = tuple(Dots(**one) for one in values.get("dots", ()))
             values["bars"] = tuple(BarChart(**one) for one in values.get("bars", ()))
             values["heats"] = tuple(Heat(**one) for one in values.get("heats", ()))
+            if (audit := values.get("audit")) is not None:
+                scores = audit["scores"] and BarChart(**audit["scores"])
+                values["audit"] = AuditLights(**audit | {"scores": scores})
+            values["pictures"] = tuple(map(Pictures.from_plain, values.get("pictures", ())))
             return cls(**values)
         except (AttributeError, KeyError, TypeError) as error:
             raise StudyInvalid(
@@ -338,28 +363,5 @@ class Report:
 
 def curve_from(data: dict[str, Any]) -> Curve:
     """The curve of which `to_plain` made these values, as JSON gives them back."""
-    values = {key: _freeze(value) for key, value in data.items()}
+    values = {key: frozen(value) for key, value in data.items()}
     return Curve(**values | {"series": tuple(Series(**one) for one in values["series"])})
-
-
-def to_plain(value: Any) -> Any:
-    """Lists, dictionaries and strictly lawful JSON numbers instead of the values of a report."""
-    if is_dataclass(value):
-        return {field.name: to_plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, tuple | list):
-        return [to_plain(item) for item in value]
-    if hasattr(value, "item"):  # a scalar of numpy
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"float": str(value)}  # JSON has no infinity
-    return value
-
-
-def _freeze(value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(_freeze(item) for item in value)
-    if isinstance(value, dict):
-        if value.keys() == {"float"}:
-            return float(value["float"])
-        return {key: _freeze(item) for key, item in value.items()}
-    return value

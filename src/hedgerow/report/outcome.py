@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from hedgerow.errors import HedgerowError
 
-from .model import BarChart, Curve, Dots, Grid, Heat
+from .heat import Heat
+from .model import BarChart, Curve, Dots, Grid
+from .pictures import Pictures
 
 if TYPE_CHECKING:
     import numpy
@@ -41,6 +43,8 @@ class Outcome:
         Histograms side by side.
     heats : sequence of Heat
         Shaded tables, such as a matrix of correlations.
+    pictures : sequence of Pictures
+        Rows of small pictures, such as records beside what an attack made of them.
     """
 
     metrics: Mapping[str, float] = field(default_factory=dict)
@@ -54,6 +58,7 @@ class Outcome:
     dots: Sequence[Dots] = ()
     bars: Sequence[BarChart] = ()
     heats: Sequence[Heat] = ()
+    pictures: Sequence[Pictures] = ()
 
     @classmethod
     def of_table(cls, title: str, frame: pandas.DataFrame) -> Outcome:

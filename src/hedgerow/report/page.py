@@ -14,16 +14,19 @@ from hedgerow.errors import CannotWrite
 from hedgerow.report.bars import bars_chart, bars_legend
 from hedgerow.report.dots import dots_chart, dots_legend
 from hedgerow.report.figures import dot_tracks, line_chart, series_inks, swatch
+from hedgerow.report.heat import Heat
 from hedgerow.report.markup import Html, join, tag
-from hedgerow.report.model import BarChart, Cell, Comparison, Curve, Dots, Grid, Heat, Pairs, Report, Series
+from hedgerow.report.model import AuditLights, BarChart, Cell, Comparison, Curve, Dots, Grid, Pairs, Report, Series
 from hedgerow.report.numerals import fixed, show, show_column
+from hedgerow.report.pictures import STYLE as OF_PICTURES
+from hedgerow.report.pictures import Pictures, pictures_rows
 from hedgerow.report.seen import seen_section
 from hedgerow.report.style import STYLE
 from hedgerow.report.tables import curve_table, folded, heat_table, party_tables, table
 
 ROUNDING, UNSEEN = 1e-9, 1e-6
 """Differences of up to such a part of a value are rounding, or nothing that a reader would want to know."""
-_NOTHING_LOADS = "default-src 'none'; style-src 'unsafe-inline'"
+_NOTHING_LOADS = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 def write(report: Report, path: str | Path) -> None:
@@ -53,7 +56,7 @@ def write_text(page: str, path: str | Path) -> None:
 
 def render(report: Report) -> str:
     """Return the complete page."""
-    return document(report.title, _header(report), body_of(report))
+    return document(report.title, _header(report), body_of(report), OF_PICTURES if report.pictures else "")
 
 
 def document(title: str, header: Html, main: Html, style: str = "") -> str:
@@ -70,12 +73,21 @@ def document(title: str, header: Html, main: Html, style: str = "") -> str:
     return f"<!doctype html>\n{tag('html', head, tag('body', header, main, _footer()), lang='en')}\n"
 
 
+def audit_page(title: str, study: str, audit: AuditLights) -> str:
+    """Return a page of an audit alone."""
+    return document(title, _heading(study, title, audit.sentence), tag("main", _audit(audit)))
+
+
 def _header(report: Report) -> Html:
+    return _heading(report.study, report.title, report.description)
+
+
+def _heading(study: str, title: str, lead: str) -> Html:
     return tag(
         "header",
-        tag("p", tag("span", "Hedgerow", class_="brand"), f" {report.study}", class_="kicker"),
-        tag("h1", report.title),
-        tag("p", report.description, class_="lead"),
+        tag("p", tag("span", "Hedgerow", class_="brand"), f" {study}", class_="kicker"),
+        tag("h1", title),
+        tag("p", lead, class_="lead"),
     )
 
 
@@ -86,6 +98,7 @@ def body_of(report: Report) -> Html:
     parts = [
         tag("section", tag("h2", "Read this first"), tag("p", r.nothing), class_="warnings nothing") if r.nothing else None,
         _privacy(r),
+        _audit(r.audit) if r.audit else None,
         _warnings(r.warnings),
         _section("At a glance", "glance", _figures_of_merit(r)) if r.metrics or r.facts else None,
         *(tables if r.tables_first else ()),
@@ -93,6 +106,7 @@ def body_of(report: Report) -> Html:
         _section("Side by side", None, tag("div", *map(dots_figure, r.dots), class_="curves")) if r.dots else None,
         _section("Real beside made-up", None, tag("div", *map(bars_figure, r.bars), class_="curves")) if r.bars else None,
         *map(_heat, r.heats),
+        *map(pictures_section, r.pictures),
         _comparison(r.comparison) if r.comparison else None,
         *(() if r.tables_first else tables),
         *(_section(title, None, text_block(block)) for title, block in r.text),
@@ -132,6 +146,30 @@ def _privacy(report: Report) -> Html:
     heading, kind = report.promise
     beside = tag("p", report.exposed, class_="exposed") if report.exposed else None
     return tag("section", tag("h2", heading), tag("p", report.privacy), beside, class_=f"privacy {kind}")
+
+
+def _audit(audit: AuditLights) -> Html:
+    """What an audit found: a light, its words, and what it is compared with."""
+    rows = (
+        tag(
+            "tr",
+            tag("th", name, scope="row"),
+            tag("td", tag("span", light, class_=f"light {light}")),
+            tag("td", found),
+            tag("td", beside),
+        )
+        for name, light, found, beside in audit.lights
+    )
+    head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in ("", "light", "found", "beside"))))
+    return _section(
+        "Audit",
+        "audit",
+        tag("p", f"Accounted: {audit.accounted}."),
+        _note(audit.sentence),
+        tag("div", tag("table", head, tag("tbody", *rows)), class_="scroll", tabindex="0"),
+        _note(f"The audit would see, with what chance: {audit.power}."),
+        bars_figure(audit.scores) if audit.scores else None,
+    )
 
 
 def _warnings(warnings: tuple[str, ...]) -> Html | None:
@@ -204,6 +242,11 @@ def bars_figure(bars: BarChart) -> Html:
         _note(bars.note),
         folded("Numbers", table(numbers), class_="numbers"),
     )
+
+
+def pictures_section(given: Pictures) -> Html:
+    """Rows of pictures with their heading."""
+    return _section(given.title, None, tag("p", given.note) if given.note else None, pictures_rows(given))
 
 
 def _legend(series: Series, ink: str, last: str | None) -> Html:

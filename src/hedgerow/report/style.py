@@ -4,7 +4,7 @@ STYLE = """
 :root {
   --paper: #fbfaf6; --ink: #23271f; --soft: #5d6358; --hair: #dcdacf; --wash: #f1efe6;
   --leaf: #2c6a4b; --leaf-wash: #e6efe6; --slate: #55606e; --slate-wash: #eceeef;
-  --amber: #8a5a12; --amber-wash: #f7eeda;
+  --amber: #8a5a12; --amber-wash: #f7eeda; --rust: #a3341f;
   --ink0: #2c6a4b; --ink1: #b0602a; --ink2: #3d62a8; --ink3: #87447c; --ink4: #7a6a10; --faint: #b3b3a6; --depth: 0.62;
   --serif: Charter, "Bitstream Charter", "Iowan Old Style", "Sitka Text", Cambria, Georgia, serif;
   --sans: system-ui, "Segoe UI", Roboto, "Helvetica Neue", "Liberation Sans", Arial, sans-serif;
@@ -14,7 +14,7 @@ STYLE = """
   :root {
     --paper: #161916; --ink: #e6e4da; --soft: #a4a99d; --hair: #353a34; --wash: #1f231f;
     --leaf: #8acca5; --leaf-wash: #1d2c23; --slate: #b3bdc9; --slate-wash: #22272b;
-    --amber: #e3b566; --amber-wash: #2e2717;
+    --amber: #e3b566; --amber-wash: #2e2717; --rust: #f0907c;
     --ink0: #8acca5; --ink1: #eda06a; --ink2: #93b4ee; --ink3: #dc9fd2; --ink4: #d6c565; --faint: #5d635a; --depth: 0.42;
   }
 }
@@ -105,6 +105,17 @@ th.number, td.number { min-width: 0; text-align: right; white-space: nowrap; }
 pre { font: 0.8125rem/1.5 var(--mono); background: var(--wash); padding: 1rem 1.2rem; border-radius: 3px; margin: 0;
   overflow-x: auto; }
 
+.light { font-weight: 600; padding: 0.1rem 0.55rem; border-radius: 999px; color: var(--paper); }
+.light.green { background: var(--leaf); } .light.red { background: var(--rust); } .light.dim { background: var(--slate); }
+.audit figure { margin-top: 1.5rem; }
+@media (max-width: 40rem) {
+  .audit thead { display: none; }
+  .audit tr { display: grid; grid-template-columns: 1fr auto; padding: 0.6rem 0; border-bottom: 1px solid var(--hair); }
+  .audit table, .audit tbody { display: block; }
+  .audit th, .audit td { border: 0; padding: 0.1rem 0; max-width: none; }
+  .audit td:nth-child(n+3) { grid-column: 1 / -1; }
+}
+
 .loss { font-size: 1.1875rem; margin-top: 0.4rem; }
 .comparison { width: 100%; max-width: 44rem; margin-top: 0.9rem; }
 .comparison th, .comparison td { vertical-align: middle; }
@@ -120,6 +131,12 @@ pre { font: 0.8125rem/1.5 var(--mono); background: var(--wash); padding: 1rem 1.
 .heat tbody th { font-weight: 400; text-align: right; white-space: nowrap; padding-right: 0.6rem; }
 .heat tbody td { border-radius: 2px; height: 1.6em;
   background: color-mix(in srgb, var(--leaf) calc(var(--depth) * var(--shade, 0%)), var(--wash)); }
+.heat th.group { text-align: left; font-weight: 600; padding-top: 0.7rem; }
+.marked { font-size: 0.8125rem; }
+.marked thead th { line-height: 1.2; vertical-align: bottom; width: 4.2rem; }
+.marked tbody td { min-width: 3.2rem; vertical-align: top; }
+.heat td b { display: block; font-size: 0.875em; line-height: 1.35; border-radius: 2px; color: var(--paper);
+  background: var(--rust); }
 .dense td { min-width: 0.85rem; padding: 0; }
 .dense thead th { min-width: 0; padding: 0; font-size: 0.625rem; }
 .dense tbody td { font-size: 0; }
@@ -158,6 +175,9 @@ footer p { font: 0.8125rem/1.5 var(--sans); color: var(--soft); }
   pre { font-size: 0.6875rem; padding: 0.8rem; }
   .heat th, .heat td { min-width: 1.65rem; padding-inline: 0.1rem; }
   .heat.dense td { min-width: 0.85rem; }
+  .heat.marked tbody td, .heat.marked thead th { min-width: 0; font-size: 0.6875rem; }
+  .heat.marked thead th { font-size: 0.625rem; letter-spacing: -0.01em; }
+  .heat.marked tbody th { font-size: 0.6875rem; white-space: normal; padding-right: 0.25rem; }
   svg text { font-size: 15px; }
 }
 @media print {

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import TypeVar
 
 import numpy as np
 
+from hedgerow.report.heat import Heat
 from hedgerow.report.markup import Html, join, tag
-from hedgerow.report.model import Cell, Curve, Grid, Heat
+from hedgerow.report.model import Cell, Curve, Grid
 from hedgerow.report.numerals import is_number, is_numeric, show, show_column
 
 Item = TypeVar("Item")
@@ -100,15 +102,14 @@ def heat_table(heat: Heat) -> Html:
     greatest = max((heat.counts[i][j] for i in rows for j in columns), default=0) or 1
     shades = heat.shades or [[(max(count, 0) / greatest) ** 0.5 for count in counts] for counts in heat.counts]
     head = [tag("th", heat.columns[j], scope="col") for j in columns]
-    body = [
-        tag(
-            "tr",
-            tag("th", heat.rows[i], scope="row"),
-            *(_shaded(heat.counts[i][j], shades[i][j], bool(heat.shades)) for j in columns),
-        )
-        for i in rows
-    ]
-    spread = "heat dense" if len(columns) > 20 else "heat"
+    marks, body = heat.marks or [[""] * len(heat.columns)] * len(heat.rows), list[Html]()
+    begins = dict(zip(accumulate([0, *(n for _, n in heat.groups)]), heat.groups, strict=False))
+    for i in rows:
+        if i in begins:
+            body.append(tag("tr", tag("th", begins[i][0], scope="rowgroup", colspan=len(columns) + 1, class_="group")))
+        cells = [_shaded(heat.counts[i][j], shades[i][j], bool(heat.shades), marks[i][j]) for j in columns]
+        body.append(tag("tr", tag("th", heat.rows[i], scope="row"), *cells))
+    spread = "heat dense" if len(columns) > 20 else "heat marked" if heat.marks else "heat"
     return join(
         [
             tag("p", _left_out(heat), class_="note") if _left_out(heat) else None,
@@ -144,11 +145,11 @@ def _quantiles(grid: Grid) -> Grid:
     return Grid(f"{grid.title}: quantiles", ("over parties", "least", "25%", "median", "75%", "greatest"), tuple(rows))
 
 
-def _shaded(count: float, shade: float, with_zeros: bool) -> Html:
+def _shaded(count: float, shade: float, with_zeros: bool, mark: str = "") -> Html:
     if count != count or not (count or with_zeros):
         return tag("td", "")
     share = round(100 * shade)
-    return tag("td", show(count), style=f"--shade:{share}%" if share else None)
+    return tag("td", show(count), tag("b", mark) if mark else None, style=f"--shade:{share}%" if share else None)
 
 
 def _left_out(heat: Heat) -> str:

@@ -14,6 +14,9 @@ from .factors import INTERCEPT
 SINGULAR = 1e-13
 """Eigenvalues of the information, scaled to a unit diagonal, below which columns are dependent: rounding stays below."""
 
+NEGATIVE = -1e-3
+"""Such an eigenvalue is no rounding of fixed point: sums of products of columns have none below zero."""
+
 
 def check_identified(information: Array, n: float, names: Sequence[str], *, residual: bool, singular: float = SINGULAR) -> None:
     """Refuse columns that are constant or combinations of others.
@@ -34,6 +37,9 @@ def check_identified(information: Array, n: float, names: Sequence[str], *, resi
     d = len(names)
     if residual and n <= d:
         raise NotIdentified(f"{n:g} records cannot give {d} coefficients and a variance.", remedy="Drop terms.")
+    for name, square in zip(names, np.diag(information), strict=True):
+        if not 0 <= square < np.inf:
+            raise _no_sum_of_squares(f"the sum of squares of {name!r} is {square:g}")
     size = np.sqrt(np.diag(information))
     empty = [name for name, length in zip(names, size, strict=True) if length == 0]
     if empty:
@@ -42,6 +48,8 @@ def check_identified(information: Array, n: float, names: Sequence[str], *, resi
             remedy="Drop the column; for the level of a category, drop or merge the level in the schema.",
         )
     values, vectors = np.linalg.eigh(information / np.outer(size, size))
+    if values[0] < NEGATIVE:
+        raise _no_sum_of_squares(f"some weighted sum of the columns has squares that add up to {values[0]:.2g} of theirs")
     null = vectors[:, values < singular]
     if null.size == 0:
         return
@@ -52,6 +60,14 @@ def check_identified(information: Array, n: float, names: Sequence[str], *, resi
     raise NotIdentified(
         f"{_listed(involved)} are linear combinations of one another.",
         remedy="Drop one of them; of indicators that always add up to one, drop the intercept or one level.",
+    )
+
+
+def _no_sum_of_squares(what: str) -> NotIdentified:
+    return NotIdentified(
+        f"{what}, which no records give.",
+        remedy="Some party answers with something else than sums of its records: ask parties one by one, or leave out "
+        "those that you do not trust.",
     )
 
 

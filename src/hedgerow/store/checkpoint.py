@@ -112,7 +112,10 @@ class Checkpoint:
 def states_of(run: Run) -> StateStore | None:
     """Where a simulation keeps its parties' states; None where parties keep their own."""
     held = getattr(run.engine, "held", None)
-    return held.states if isinstance(held, Parties) else None
+    if not isinstance(held, Parties):
+        return None
+    inner: StateStore | None = getattr(held.states, "behind", None)  # of a store that only listens
+    return held.states if inner is None else inner
 
 
 def save_checkpoint(path: str | Path, state: Any, federation: Federation, study: str) -> None:

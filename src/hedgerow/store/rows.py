@@ -34,8 +34,9 @@ class Logger(Protocol):
 
 
 def rises(metric: str) -> bool:
-    """Whether more of a metric is better: of losses, errors, deviances, deviations and fitness (an excess loss) less is."""
-    return not any(word in metric.lower() for word in ("loss", "error", "deviance", "deviation", "fitness"))
+    """Whether more is better: less is of losses, errors, deviances, deviations, fitness (an excess loss) and leakage."""
+    lower = ("loss", "error", "deviance", "deviation", "fitness", "leakage", "membership")
+    return not any(word in metric.lower() for word in lower)
 
 
 def numbers_of(found: object) -> dict[str, float]:

@@ -29,13 +29,16 @@ from hedgerow.store import read_chain
 
 from .agreed import budgets_of
 from .apart.ready import refuse_sections
+from .attacked import refuse_unmeasurable, success
 from .catalogue import listing
 from .declared import agree
 from .defined import refuse_undefined
 from .disclosed import has_dot, holdings_of, texts_in
 from .keys import settings_of
+from .liars import acting
+from .roots import with_root
 from .study import EngineSection, Study
-from .validation import refuse_unmeasured, with_held_out
+from .validation import for_tuning, refuse_membership, refuse_several, refuse_unmeasured, with_held_out
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ class Built:
         The records that the parties hold.
     test : Table or None
         Records that the server holds.
+    tuning : Table or None
+        Others that it holds, by which it chooses rounds.
     """
 
     study: Study
@@ -57,6 +62,7 @@ class Built:
     test: Table | None
     partition: Partition
     federation: Federation
+    tuning: Table | None = None
 
     @property
     def schema(self) -> Schema:
@@ -73,6 +79,11 @@ class Built:
         if not self.study.evaluation.validation:
             return None
         return self.whole.take(self.table[self.settings["held_out"]] == 1)
+
+    @property
+    def of_server(self) -> dict[str, Table | None]:
+        """The server's tables, by what they are for."""
+        return {"test": self.test, "tuning": self.tuning}
 
     @property
     def whole(self) -> Table:
@@ -135,8 +146,15 @@ class Built:
         on = self.study.evaluation.on
         if on == "parties" and self.listing.ask is not None:
             return self.listing.ask(self.federation, self.settings | {"evaluation.bins": self.bins}, state)
-        test = None if self.test is None else self.complete(self.test)
-        return self.listing.watch(self.settings, state, self.schema, test) if self.listing.watch and on != "none" else {}
+        if self.listing.watch is None or on == "none":
+            return {}
+        chosen_by = {} if self.tuning is None else self._watched(state, self.tuning)
+        told = {f"tuning {name.removeprefix('test ')}": value for name, value in chosen_by.items()}
+        return told | self._watched(state, self.test) | success(self, state)
+
+    def _watched(self, state: Any, table: Table | None) -> dict[str, float]:
+        assert self.listing.watch is not None
+        return self.listing.watch(self.settings, state, self.schema, None if table is None else self.complete(table))
 
 
 def build(
@@ -157,6 +175,11 @@ def build(
         raise StudyInvalid(
             f"the study {study.name!r} is a comparison, not a single run.",
             remedy="Run it by `hedgerow run` or hedgerow.compare.run; hedgerow.compare.cells gives its single runs.",
+        )
+    if study.matrix is not None:
+        raise StudyInvalid(
+            f"the study {study.name!r} is a matrix, not a single run.",
+            remedy="Run it by `hedgerow run` or hedgerow.compare.run_matrix; matrix_cells there gives its single runs.",
         )
     found = listing(study.program.name)
     if study.apart or found.columns == "apart":
@@ -179,9 +202,16 @@ def build(
             raise StudyInvalid(
                 f"engine.dropped names {name!r}, which is no party.", remedy=suggestion(name, partition.names[:50])
             )
+    settings, test = with_root(found, settings, test, seed or 0)
     settings, table = with_held_out(study, found, settings, table, partition)
     refuse_unmeasured(study, found)
+    refuse_several(study, found, partition)
+    refuse_membership(study, found, test, simulated=seed is not None)
+    test, tuning = for_tuning(study, test)
     hosted = engine_of(study.engine, threads, state_folder) if engine is None else engine
+    if study.attack is not None:
+        refuse_unmeasurable(study.attack, test)
+        hosted = acting(hosted, study.attack, table.schema, partition.names, seed)
     federation = simulate(table, partition, seed=seed, engine=hosted).protect(**study.protection.slots())
     inside(federation).run.holdings = holdings_of(study, found, complete_sizes(table, partition.indices), table.schema)
     budget = study.budget.budget() if study.budget else None
@@ -192,7 +222,7 @@ def build(
     inside(federation).run.ledger.party_limits = budgets_of(study.party_budgets, partition.names)
     if seed is not None:
         _warn_of_one_class(table, partition)
-    return Built(study, found, settings, table, test, partition, federation)
+    return Built(study, found, settings, table, test, partition, federation, tuning)
 
 
 def tables(study: Study, data_dir: str | Path | None, table: Table | None = None) -> tuple[Table, Table | None]:

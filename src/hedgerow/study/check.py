@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.core.federation import handle, inside
 from hedgerow.core.ledger import Ledger
 from hedgerow.core.party import Parties
@@ -16,23 +13,11 @@ from hedgerow.engines import InProcess
 from hedgerow.errors import HedgerowError, StudyInvalid
 
 from .build import Built
+from .first_question import first_unit
+from .membership import METRICS
 
 RECORDS = 40
 """Made-up records with which `measures` finds the names of metrics."""
-
-
-class FirstQuestion(Exception):
-    """The program asked its first question."""
-
-
-@dataclass(frozen=True)
-class Nobody:
-    """An engine that reaches parties by name and stops at the first question."""
-
-    parties: Sequence[str]
-
-    def exchange(self, outbox: Outbox) -> Inbox:
-        raise FirstQuestion
 
 
 def check(built: Built) -> None:
@@ -42,13 +27,9 @@ def check(built: Built) -> None:
     ------
     HedgerowError
         A formula, a model, a setting or a channel that does not fit; a budget that does not allow one question; patience or a
-        target where nothing is measured.
+        target where nothing is measured; a lie in rows that are bounded per record.
     """
-    values = inside(built.federation)
-    run = values.run.afresh(Nobody(built.federation.names), ledger=built.unspent)
-    federation = handle(values._replace(run=run))
-    with suppress(FirstQuestion):
-        next(iter(built.listing.program(built.settings)(federation)), None)
+    first_unit(built)
     evaluation = built.study.evaluation
     if evaluation.by_round and measures(built, ended=False) == []:
         where = (
@@ -78,10 +59,12 @@ def measures(built: Built, *, ended: bool = True) -> list[str] | None:
     settings = dict(built.listing.alone(built.settings, 1))
     if settings.get("steps"):
         settings["steps"] = 1
-    tried = replace(built, federation=federation, test=None if built.test is None else built.test.take(slice(RECORDS)))
+    few = {name: None if table is None else table.take(slice(RECORDS)) for name, table in built.of_server.items()}
+    tried = replace(built, federation=federation, **few)
     try:
         state = next(iter(built.listing.program(settings, tried.test)(federation)))
         outcome = tried.shown(state) if ended else None
-        return [*tried.metrics(state), *(outcome.metrics if outcome else ())]
+        leaked = METRICS if ended and built.study.evaluation.membership else ()
+        return [*tried.metrics(state), *(outcome.metrics if outcome else ()), *leaked]
     except (HedgerowError, np.linalg.LinAlgError, StopIteration):
         return None

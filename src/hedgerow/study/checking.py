@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from .apart.foreseen import will_learn
 from .apart.ready import build_apart
 from .apart.unasked import refuse_unasked
+from .attacked import told
 from .build import build
 from .catalogue import listing
 from .check import check
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
 
 def sentence_about(study: Study) -> str:
     """What a study computes, in a sentence."""
+    if study.matrix is not None:
+        return f"{study.matrix.runs} runs of a matrix of acts and rules."
     if study.comparison is not None:
-        return f"{len(study.comparison.rows) * len(study.comparison.columns)} runs in a table."
+        return f"{len(study.comparison.rows) * len(study.comparison.columns) * study.comparison.seeds} runs in a table."
     return listing(study.program.name).sentence
 
 
@@ -51,6 +54,7 @@ def check_study(study: Study, *, data_dir: str | Path | None = None) -> dict[str
         check(built)
         spent = {name: (budget, budget.spent(costs)) for name, (budget, costs) in refuse_unaffordable(built).items()}
     said |= {"parties": built.federation.size, "records": len(built.table)}
+    said |= {"attack": dict(told(built, study.attack))} if study.attack is not None else {}
     would = {
         name: f"epsilon {found:.6g} of {budget.epsilon:g} at delta {budget.delta:g}" for name, (budget, found) in spent.items()
     }

@@ -35,6 +35,12 @@ class ComparisonSection(BaseModel):
     rows: list[Variant] = Field(min_length=1, description="at least one")
     columns: list[Variant] = Field(min_length=1, description="at least one")
     measure: str = Field("", description='a metric of the runs, e.g. "test accuracy"; the first one by default')
+    also: list[str] = Field(
+        default_factory=list, description="further metrics, each with a table of its own, and a figure where rows have an axis"
+    )
+    seeds: int = Field(
+        1, ge=1, le=100, description="runs of each cell, with this many seeds from its own on; tables have means and intervals"
+    )
     take: Take = Field("best", description="its best value, its last, or the first round at which it reached the target")
     target: float | None = Field(None, description="rounds, bytes and seconds are shown until the measure reached it")
     axis: str = Field(
@@ -64,11 +70,26 @@ class ComparisonSection(BaseModel):
         "refuse", description="what to do with runs whose data are in no folder, as long as others' are"
     )
     quick: dict[str, Any] = Field(default_factory=dict, description="changes that `--quick` applies to every run")
+    quick_rows: list[str] = Field(default_factory=list, description="rows that `--quick` takes; all by default")
+    quick_columns: list[str] = Field(default_factory=list, description="columns that `--quick` takes; all by default")
 
     @property
     def changes(self) -> list[dict[str, Any]]:
         """All changes that rows, columns and `quick` make."""
         return [*(variant.set for variant in (*self.rows, *self.columns)), self.quick]
+
+    @property
+    def quickly(self) -> ComparisonSection:
+        """The section with the rows and columns of a quick run, and one seed."""
+        rows = [row for row in self.rows if row.name in (self.quick_rows or [row.name])]
+        columns = [column for column in self.columns if column.name in (self.quick_columns or [column.name])]
+        names = {column.name for column in columns}
+        published = {
+            row.name: {name: value for name, value in self.published[row.name].items() if name in names}
+            for row in rows
+            if row.name in self.published
+        }
+        return self.model_copy(update={"rows": rows, "columns": columns, "published": published, "seeds": 1})
 
     @property
     def places(self) -> dict[str, float]:
@@ -87,6 +108,10 @@ class ComparisonSection(BaseModel):
             problems += _strangers("row", {self.reference: None}, self.rows, "reference")
         if self.axis and len(self.places) < 2:
             problems.append(f"the names of rows are no numbers above zero: {self.axis!r} is no axis for them")
+        problems += _strangers("row", dict.fromkeys(self.quick_rows), self.rows, "quick_rows")
+        problems += _strangers("column", dict.fromkeys(self.quick_columns), self.columns, "quick_columns")
+        if self.reference and self.quick_rows and self.reference not in self.quick_rows:
+            problems.append(f"quick_rows leaves out the reference {self.reference!r}, with which the others are compared")
         problems += _strangers("row", self.published, self.rows)
         for row, cells in self.published.items():
             problems += [f"{problem} (in row {row!r})" for problem in _strangers("column", cells, self.columns)]

@@ -32,6 +32,17 @@ class Evaluation(BaseModel):
     target: float | None = Field(None, description="report when the first metric reached this value, and at what cost")
     stop: bool = Field(False, description="end the run in the round in which the target is reached")
 
+    tuning: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="share of the server's table by which rounds are chosen (patience, target, keep), so that the rest of it, "
+        "on which the other metrics are, chooses nothing",
+    )
+    membership: bool = Field(
+        False, description="compare the losses of the parties' records with those of the server's: what the model leaks"
+    )
+
     keep: Literal["last", "best"] = Field(
         "last", description="which round's model is the result: the last one's, or that in which the first metric was best"
     )
@@ -44,6 +55,8 @@ class Evaluation(BaseModel):
             raise ValueError("stop ends a run at its target: give one, e.g. target = 0.9")
         if self.validation and self.on != "parties":
             raise ValueError(f'validation is measured at the parties: choose on = "parties" (given: {self.on!r})')
+        if self.tuning and self.on != "test":
+            raise ValueError(f'tuning is a part of the server\'s table: choose on = "test" (given: {self.on!r})')
         if self.bins is not None and self.on != "parties":
             raise ValueError(
                 f'bins are those of the curve that parties are asked for: choose on = "parties" (given: {self.on!r})'

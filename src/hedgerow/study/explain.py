@@ -22,6 +22,7 @@ from hedgerow.report.model import Cell, curve_from
 from hedgerow.store import Driven
 
 from .agreed import agreed_delta, budget_grids, forecast_grids
+from .attacked import attack_grids, lying_facts, sentence
 from .baselines import Baselines
 from .build import Built
 from .disclosed import disclosure_sentence
@@ -44,12 +45,13 @@ def explain(
     outcome: Outcome,
     compared: Baselines,
     history: Sequence[Row],
+    twin: Mapping[str, float] | None = None,
     *,
     seconds: float,
     warnings: tuple[str, ...],
     command: str,
 ) -> Report:
-    """Put a run into words, tables and figures."""
+    """Put a run into words, tables and figures; `twin` has the metrics of its clean twin, where there is one."""
     study, federation, run = built.study, built.federation, built.run
     said = statement_of(built, run.ledger)
     rounds = history[-1]["round"] if history else ended.state.round if ended.state else 0
@@ -74,6 +76,8 @@ def explain(
     if federation.missing:
         notes.insert(0, f"{federation.missing} answers never came: the parties that dropped out are not in those sums.")
     notes.append(said.disclosed)
+    if lied := sentence(built):
+        notes.insert(0, lied)
     if compared.federated is not None:
         notes.append(
             "Baselines and per-party metrics are computed by the simulator, which holds all records; a deployment has none."
@@ -89,6 +93,7 @@ def explain(
         privacy_weak=said.weak,
         facts=(
             ("parties", federation.size),
+            *lying_facts(built),
             *((("stations", ", ".join(stations)),) if stations else ()),
             ("records", len(built.table) if built.simulated else "at the stations" if stations else "not shown"),
             ("program", study.program.name),
@@ -115,6 +120,7 @@ def explain(
         tables=(
             *forecast_grids(study, outcome.metrics, simulated=built.simulated, finished=ended.stopped == "finished"),
             *budget_grids(run.ledger),
+            *attack_grids(built, held_row, twin or {}),
             *outcome.grids,
             *(grid_of(title, frame) for title, frame in outcome.tables.items()),
             *records_left_out(built),
@@ -127,6 +133,7 @@ def explain(
         dots=tuple(outcome.dots),
         bars=tuple(outcome.bars),
         heats=tuple(outcome.heats),
+        pictures=tuple(outcome.pictures),
     )
 
 

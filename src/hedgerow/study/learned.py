@@ -216,7 +216,7 @@ def _broken(name: str, value: float) -> bool:
 
 def _kind(metric: str) -> str:
     """Which of the known metrics a name ends in; of parties' own scores and standard errors none."""
-    if " party " in f" {metric} " or metric.endswith(("standard error", "deviation")):
+    if " party " in f" {metric} " or metric.startswith("membership ") or metric.endswith(("standard error", "deviation")):
         return ""
     return next((kind for kind in ("accuracy", *FIXED, *LOSSES) if metric == kind or metric.endswith(f" {kind}")), "")
 

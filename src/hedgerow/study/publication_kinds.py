@@ -60,10 +60,14 @@ def baselines(built: Built) -> bool:
     return built.simulated and built.study.baselines and built.listing.score is not None
 
 
+def leaked(built: Built) -> bool:
+    return built.simulated and built.study.evaluation.membership
+
+
 def measured(built: Built) -> bool:
     """Whether a table of the server is used."""
     by_round = built.study.evaluation.on == "test" and built.listing.watch is not None
-    return built.test is not None and (by_round or baselines(built))
+    return built.test is not None and (by_round or baselines(built) or leaked(built))
 
 
 def held(built: Built) -> bool:
@@ -139,6 +143,14 @@ KINDS: dict[str, Kind] = {
         baselines,
         "baselines",
     ),
+    "membership": Kind(
+        "how well the model's losses tell the parties' records from the server's",
+        HELD,
+        "exposed",
+        "only a simulation can compute it; nothing is charged",
+        leaked,
+        "how well the model tells who was a member",
+    ),
     "party metrics": Kind(
         "metrics and numbers of records of single parties",
         HELD,
@@ -154,6 +166,29 @@ KINDS: dict[str, Kind] = {
         "only a simulation can compute them",
         lambda built: built.simulated and built.listing.with_records,
         "exact results beside the released ones",
+    ),
+    "audit": Kind(
+        "lights and scores of an audit, which trains once more with canaries",
+        HELD,
+        "exposed",
+        "its runs have a ledger of their own, which is not charged here",
+        lambda built: built.study.audit is not None,
+        "the audit",
+    ),
+    "attack": Kind(
+        "which simulated parties lie, how, and what they know",
+        "the study",
+        "declared",
+        "as the study says; of real parties nobody knows",
+        lambda built: built.study.attack is not None,
+    ),
+    "clean twin": Kind(
+        "metrics of the same study with nobody acting",
+        HELD,
+        "exposed",
+        "only a simulation can train it; nothing is charged",
+        lambda built: built.study.attack is not None and built.simulated and built.study.baselines,
+        "the clean twin of the attack",
     ),
     "partition": Kind(
         "how records are spread over parties and labels",
@@ -234,7 +269,7 @@ KINDS: dict[str, Kind] = {
         lambda built: True,
     ),
     "answered": Kind(
-        "which parties answered",
+        "which parties answered, and whose rows were longer than their bound",
         "the parties",
         "public",
         "taking part is no secret but in a Poisson cohort",
@@ -268,18 +303,20 @@ REPORT: dict[str, tuple[str, ...]] = {
     "published": ("plan",),
     "exposed": ("plan",),
     "facts": (),  # `FACTS` has them one by one
-    "metrics": ("results", "held-out table", "test table"),
+    "metrics": ("results", "held-out table", "test table", "membership"),
     "curves": ("results", "held-out table", "test table", "baselines", "plan"),
     "dots": ("results", "exact results"),
     "bars": ("results", "exact results"),
     "heats": ("results", "exact results"),
+    "pictures": ("results", "exact results"),
     "heat": ("partition",),
     "saw": ("plan",),
     "traffic": ("plan", "size", "times"),
     "comparison": ("baselines",),
+    "audit": ("audit",),
     "parties": ("party metrics",),
     "left": ("plan",),
-    "tables": ("results", "exact results", "claims"),
+    "tables": ("results", "exact results", "attack", "clean twin", "answered", "claims", "membership"),
     "text": ("results",),
     "notes": ("answered", "words", "selection", "charged selection"),
     "warnings": ("warnings",),
@@ -289,6 +326,8 @@ REPORT: dict[str, tuple[str, ...]] = {
 
 FACTS: dict[str, str] = {
     "parties": "plan",
+    "parties that lie": "attack",
+    "rows beyond their bound": "answered",
     "stations": "plan",
     "records": "size",
     "program": "settings",
@@ -313,7 +352,8 @@ FACTS: dict[str, str] = {
 """Facts of a report by the beginnings of their names."""
 
 OUTCOME: dict[str, str] = dict.fromkeys(
-    ("metrics", "tables", "text", "arrays", "coefficients", "curves", "dots", "bars", "heats", "grids", "notes"), "results"
+    ("metrics", "tables", "text", "arrays", "coefficients", "curves", "dots", "bars", "heats", "pictures", "grids", "notes"),
+    "results",
 )
 """Fields of what a program shows (`hedgerow.report.Outcome`)."""
 

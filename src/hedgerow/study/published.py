@@ -75,7 +75,7 @@ def _made(name: str, built: Built, *, status: Status | None = None, unit: str = 
 
 
 def _tested(built: Built) -> int:
-    return 0 if built.test is None else len(built.test)
+    return sum(len(table) for table in built.of_server.values() if table is not None)
 
 
 def _share(built: Built) -> float:

@@ -31,6 +31,7 @@ from hedgerow.store import Driven, drive
 
 from .agreed import budget_grids, forecast_grids
 from .answering import FewAnswer
+from .attacked import attack_grids
 from .build import Built, build
 from .disclosed import room_of, told_of, unlimited
 from .explain import statement_of, what_left
@@ -181,5 +182,5 @@ def rehearse_built(
         words += taken_furthest(made_ready, ledger)
     left, whole = what_left(ledger.entries, aggregation.shows), ended is not None and ended.stopped == "finished"
     said, room = statement_of(built, ledger), room_of(built, ledger, seen)
-    agreed = (*budget_grids(ledger), *forecast_grids(built.study))
+    agreed = (*budget_grids(ledger), *forecast_grids(built.study), *attack_grids(built, {}, {}))
     return Rehearsal(built.study, federation.size, ledger, said, left, words, whole, tuple(seen), room, agreed)

@@ -25,7 +25,7 @@ from .catalogue import listing
 from .declared import agree
 from .keys import settings_of
 from .study import Study
-from .validation import refuse_unmeasured
+from .validation import for_tuning, refuse_membership, refuse_unmeasured
 
 
 def data_name(study: Study) -> str:
@@ -80,6 +80,16 @@ def build_remote(study: Study, schema: Schema, engine: Any) -> Built:
     evaluation = study.evaluation
     if study.comparison is not None:
         raise StudyInvalid(f"the study {study.name!r} is a comparison.", remedy="Submit its runs one by one.")
+    if study.attack is not None:
+        raise StudyInvalid(
+            "[attack] makes parties of a simulation lie, and the parties of this study are at stations.",
+            remedy="Leave the section out, or run the study as a simulation: hedgerow run.",
+        )
+    if study.audit is not None:
+        raise StudyInvalid(
+            "[audit] trains again with canaries among the parties, and the parties of this study are at stations.",
+            remedy="Leave the section out, and audit the study as a simulation: hedgerow audit.",
+        )
     if study.data.records is not None:
         raise StudyInvalid(
             f"data.records is {study.data.records}, which a simulation draws.", remedy="Leave it out: stations answer with all."
@@ -92,6 +102,8 @@ def build_remote(study: Study, schema: Schema, engine: Any) -> Built:
         )
     found = listing(study.program.name)
     refuse_unmeasured(study, found)
+    refuse_membership(study, found, None, simulated=False)
+    for_tuning(study, None)
     settings = settings_of(found, study.program.model_extra or {})
     schema = schema_for(study, schema)
     names = tuple(engine.parties)

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hedgerow.display import displayed
 from hedgerow.errors import CannotWrite, CheckpointMismatch, HedgerowError, HedgerowWarning, StudyInvalid, UnknownStudy
@@ -28,17 +28,22 @@ from hedgerow.store.rows import Logger
 
 from .apart.ready import BuiltApart
 from .apart.running import run_apart
+from .attacked import clean_twin
 from .baselines import Baselines, baselines
-from .build import Built, build
+from .build import Built, build, engine_of
 from .catalogue import listing
 from .check import check
 from .explain import explain
+from .membership import with_membership
 from .party_budgets import refuse_unaffordable
 from .planned import Make, with_noise
 from .rehearse import refuse_beyond
 from .rounds import Progress, Rounds
-from .study import Study, load
+from .study import AuditSection, Study, load
 from .toml import to_toml
+
+if TYPE_CHECKING:
+    from .audits import StudyAudit
 
 HOW_TO_DRAW = (
     "Made-up records are drawn from this run's folder, as many as one likes and at no further cost: "
@@ -101,6 +106,8 @@ def run(
         else:
             built = make(with_noise(study, make, object()))
         check(built)
+        if study.audit is not None and not resume:
+            refuse_audit(study, study.audit, data_dir, make)
         if not resume:
             refuse_beyond(built)
             refuse_unaffordable(built)
@@ -129,14 +136,36 @@ def run(
                 rounds.finish(ended.state)
             seconds = time.perf_counter() - started
             outcome = built.shown(ended.state) if ended.state else Outcome()
+            if ended.state is not None and ended.stopped != "interrupted":
+                outcome = with_membership(built, ended.state, outcome)
         if built.listing.synthesizer is not None and outcome.arrays:
             outcome = replace(outcome, notes=(*outcome.notes, HOW_TO_DRAW))
         compare = built.study.baselines and built.simulated and ended.state and ended.stopped != "interrupted"
         compared = baselines(built, ended.state) if compare else Baselines()
+        twin = clean_twin(built, ended.state.round, engine_of(study.engine, threads)) if compare and study.attack else {}
     said = said_in(caught)
-    report = explain(built, ended, outcome, compared, rounds.history, seconds=seconds, warnings=said, command=command)
+    report = explain(built, ended, outcome, compared, rounds.history, twin, seconds=seconds, warnings=said, command=command)
+    if study.audit is not None and ended.state is not None and ended.stopped != "interrupted":
+        write_results(folder, report, outcome, built.schema.to_json())  # an audit may refuse what only a run shows
+        found = _audit(study, study.audit, data_dir, make)
+        report = replace(report, audit=found.lights, tables=(*report.tables, found.grid))
     write_results(folder, report, outcome, built.schema.to_json())
     return Result(folder, report, ended, outcome)
+
+
+def refuse_audit(study: Study, section: AuditSection, data_dir: Path | None, make: Make | None) -> None:
+    """Refuse a study that is to be audited and cannot be, before any party is asked."""
+    from .audits.running import auditable
+
+    plain = study.model_copy(update={"audit": None})
+    auditable(plain, section.canaries, make=make, data_dir=data_dir)
+
+
+def _audit(study: Study, section: AuditSection, data_dir: Path | None, make: Make | None) -> StudyAudit:
+    """What an audit of the study finds, in runs of its own."""
+    from .audits import audit
+
+    return audit(study.model_copy(update={"audit": None}), **section.model_dump(), data_dir=data_dir, make=make)
 
 
 def said_in(caught: Sequence[warnings.WarningMessage]) -> tuple[str, ...]:

@@ -17,6 +17,8 @@ from hedgerow.privacy.accounting import Accountant, Filter
 
 from .agreed import ForecastSection, PartyBudgetSection
 from .apart.sections import HUB, WORLD, AlignmentSection, RolesSection
+from .attack import AttackSection
+from .attack_matrix import MatrixSection
 from .changes import changed
 from .comparison import ComparisonSection
 from .declared import DerivedSection, StudyColumn, problems_of, words_from
@@ -141,8 +143,21 @@ class EngineSection(Section):
         return self
 
 
+class AuditSection(Section):
+    """Whether a run is audited: trained once more with canaries, whose traces are compared with what the ledger states."""
+
+    canaries: int = Field(400, ge=1, description="records or parties that are added to each run of the audit, half of them in")
+    runs: int = Field(
+        1, ge=1, description="runs of the audit, each with other coins and noise: statistics of few numbers need many"
+    )
+    level: float = Field(1e-3, gt=0, lt=0.5, description="with which right code is called red, at most")
+    seed: int = Field(0, ge=0, description="of coins, canaries and noise of the audit")
+
+
 class Study(Section):
     """A whole study."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="constants")
 
     name: str = Field("study", pattern=r"^\w[\w. -]*$", description="names the run folder; the file's name by default")
     title: str = Field("", description="heading of the report")
@@ -162,9 +177,12 @@ class Study(Section):
     )
     forecast: ForecastSection | None = Field(None, description="what was expected of a run; printed beside what was achieved")
     engine: EngineSection = Field(default_factory=EngineSection, description="where parties run, and what goes wrong there")
+    attack: AttackSection | None = Field(None, description="parties that lie in a simulation")
     evaluation: Evaluation = Field(default_factory=Evaluation, description="how a model is measured while it trains")
     baselines: bool = Field(True, description="fit the centralised and the local-only baseline, which only a simulation can")
+    audit: AuditSection | None = Field(None, description="train once more with canaries after the run, and say what they show")
     comparison: ComparisonSection | None = Field(None, description="a table of runs, each a change of this study")
+    matrix: MatrixSection | None = Field(None, description="acts of liars by rules, on partitions, with several seeds")
     quick: dict[str, Any] = Field(
         default_factory=dict, description="changes that `--quick` makes to a single run, by dotted keys"
     )
@@ -177,9 +195,19 @@ class Study(Section):
     @property
     def digest(self) -> str:
         """Identifies what may resume from this study's checkpoints: everything but names and words."""
-        kept = self.model_dump(mode="json", exclude={"name", "title", "description", "baselines", "quick", "forecast"})
+        words = {"name", "title", "description", "baselines", "quick", "forecast"}
+        kept = _Digested.model_construct(study=self).model_dump(mode="json", exclude={"study": words})["study"]
         if not self.party_budgets:
             del kept["party_budgets"]
+        for key in ("audit", "attack", "matrix"):
+            if kept[key] is None:
+                del kept[key]
+        for key, usual in (("membership", False), ("tuning", 0.0)):
+            if kept["evaluation"][key] == usual:
+                del kept["evaluation"][key]
+        for key, plain in (("also", []), ("seeds", 1), ("quick_rows", []), ("quick_columns", [])):
+            if kept["comparison"] is not None and kept["comparison"][key] == plain:
+                del kept["comparison"][key]
         if not self.apart:
             del kept["roles"], kept["alignment"], kept["data"]["parties"]
         return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:16]
@@ -232,6 +260,12 @@ def parse(found: Mapping[str, Any]) -> Study:
             f"the study {found.get('name', '')!r} has {error.error_count()} problem(s):",
             remedy="\n".join(problems(Study, error, "study")),
         ) from error
+
+
+class _Digested(BaseModel):
+    """A study within a model that writes None for infinities of any type, as all digests have it."""
+
+    study: Study
 
 
 def _anchor(values: dict[str, Any], folder: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from hedgerow.core.declaration import Declaration
 from hedgerow.core.randomness import Streams
 from hedgerow.data import Column, Partition, Schema, Table
-from hedgerow.errors import StudyInvalid
+from hedgerow.errors import SettingsInvalid, StudyInvalid
 
 from .study import Study
 
@@ -31,6 +31,67 @@ def refuse_unmeasured(study: Study, listing: Declaration) -> None:
             "nothing would be measured there.",
             remedy="Measure on a table of the server, [evaluation] on = 'test' and holdout = 0.2, or not at all, on = 'none'.",
         )
+
+
+def refuse_several(study: Study, listing: Declaration, partition: Partition) -> None:
+    """Refuse a study whose parties do not have one record each, of a program that is about such parties.
+
+    Raises
+    ------
+    SettingsInvalid (HR-511)
+    """
+    other = sum(len(one) != 1 for one in partition.indices) if listing.one_record else 0
+    if other:
+        raise SettingsInvalid(
+            f"{other} of {len(partition.indices)} parties do not have one record each of the "
+            f"{sum(map(len, partition.indices))}, and the program {study.program.name!r} is about parties that do.",
+            remedy="Give as many parties as records: the same number as data.records and as partition.parties, by = 'iid'.",
+        )
+
+
+def refuse_membership(study: Study, listing: Declaration, test: Table | None, *, simulated: bool = True) -> None:
+    """Refuse `evaluation.membership` where nobody can measure it, before any party is asked.
+
+    Raises
+    ------
+    StudyInvalid (HR-101)
+        The records are at stations, or may not be shown; the program has no loss of single records; the server has no table.
+    """
+    if not study.evaluation.membership:
+        return
+    said = "evaluation.membership compares the losses of the parties' records with those of others"
+    if not simulated:
+        raise StudyInvalid(
+            f"{said}, and only a simulation may show what it finds.",
+            remedy="Leave it out; simulate the study with a seed, on records that may be shown, to see what its model leaks.",
+        )
+    if listing.losses is None:
+        raise StudyInvalid(
+            f"{said}, and the program {study.program.name!r} releases no one model with a loss of each record.",
+            remedy="Leave it out, or choose a program that trains one model, such as fedavg or dpsgd.",
+        )
+    if test is None:
+        raise StudyInvalid(f"{said}, and the server holds no table.", remedy="Hold some out: [evaluation] holdout = 0.5.")
+
+
+def for_tuning(study: Study, test: Table | None) -> tuple[Table | None, Table | None]:
+    """The server's table without the part by which rounds are chosen, and that part.
+
+    Raises
+    ------
+    StudyInvalid (HR-101)
+        The server holds no table, or one of the parts would be empty.
+    """
+    share = study.evaluation.tuning
+    if not share:
+        return test, None
+    if test is None or not 0 < round(share * len(test)) < len(test):
+        raise StudyInvalid(
+            f"evaluation.tuning = {share:g} takes records from the server's table, which has {len(test or ())}.",
+            remedy="Give it more: [evaluation] holdout = 0.4, or another table; or leave tuning out.",
+        )
+    tuning, rest = test.split(share, (study.simulation_seed or 0) + 1)
+    return rest, tuning
 
 
 def with_held_out(

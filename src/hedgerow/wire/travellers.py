@@ -65,6 +65,7 @@ TRAVELLERS = frozenset(
         "stats.private.rows": "RowBlock UnitRows",
         "synth.codes": "Codes",
         "trees.bins": "Bins",
+        "learn.descent.adversary": "Adversary",
         "learn.descent.solver": "Solver",
         "learn.features.rows": "FeatureReading",
         "learn.features.steps": "Matrix",

@@ -24,12 +24,11 @@ import math
 from collections.abc import Iterable
 from functools import lru_cache
 
-import scipy
-
 from hedgerow.core.events import Charge
 from hedgerow.privacy import accounting
 from hedgerow.privacy.accounting import Adjacency
 from hedgerow.privacy.accounting.gaussian import gaussian_delta
+from hedgerow.privacy.accounting.trade_off import GaussianTradeOff, budget_advantage, budget_power
 
 from .ranges import checked_count, checked_delta, checked_epsilon, checked_positive, checked_probability
 
@@ -88,19 +87,12 @@ def epsilon_for_posterior(worlds: int, belief: float, change: float = 1.0, sensi
 
 def power(false_alarms: float, epsilon: float, delta: float = 0.0) -> float:
     """Largest power of a test whether a person was there, at a rate of false alarms: 1 less the trade-off function."""
-    checked_epsilon(epsilon)
-    checked_delta(delta)
-    low = math.exp(min(epsilon, 700.0)) * false_alarms + delta
-    high = 1 - math.exp(-epsilon) * (1 - delta - false_alarms)
-    return min(1.0, low, max(high, 0.0))
+    return budget_power(false_alarms, checked_epsilon(epsilon), checked_delta(delta))
 
 
 def gaussian_power(false_alarms: float, noise_multiplier: float) -> float:
     """Power of the best test against one Gaussian release: Phi(Phi^-1(alpha) + 1 / z), Neyman and Pearson's."""
-    if false_alarms in (0, 1):
-        return float(false_alarms)
-    ndtr, inverse = scipy.special.ndtr, scipy.special.ndtri
-    return float(ndtr(inverse(false_alarms) + 1 / checked_positive(noise_multiplier, "a noise multiplier")))
+    return GaussianTradeOff(1 / checked_positive(noise_multiplier, "a noise multiplier")).power(false_alarms)
 
 
 def advantage(epsilon: float, delta: float = 0.0) -> float:
@@ -108,8 +100,7 @@ def advantage(epsilon: float, delta: float = 0.0) -> float:
 
     At delta 0 it is tanh(epsilon / 2), reached by randomised response.
     """
-    half = math.tanh(checked_epsilon(epsilon) / 2)
-    return half + checked_delta(delta) * (1 - half)
+    return budget_advantage(checked_epsilon(epsilon), checked_delta(delta))
 
 
 def advantage_of(charges: Iterable[Charge], adjacency: Adjacency) -> float:

@@ -160,7 +160,12 @@ def _problems(study: Study, listed: Declaration) -> Iterator[str]:
                 yield f"{section}.{key}: it is of parties that hold the same columns. Leave it out."
     if study.evaluation.on == "parties":
         yield "evaluation.on = 'parties': it is of parties that hold the same columns. Leave it out."
-    for key, given in (("party_budgets", study.party_budgets), ("forecast", study.forecast)):
+    for key, given in (
+        ("attack", study.attack),
+        ("audit", study.audit),
+        ("party_budgets", study.party_budgets),
+        ("forecast", study.forecast),
+    ):
         if given:
             yield f"{key}: it is of parties that hold the same columns. Leave it out."
     if study.data.derived:

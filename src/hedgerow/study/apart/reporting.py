@@ -66,6 +66,7 @@ def report_apart(
         dots=tuple(outcome.dots),
         bars=tuple(outcome.bars),
         heats=tuple(outcome.heats),
+        pictures=tuple(outcome.pictures),
         left=released(opened.ledger.entries),
         tables=(*outcome.grids, *(grid_of(title, frame) for title, frame in outcome.tables.items())),
         text=tuple(outcome.text.items()),

@@ -7,7 +7,7 @@ from contextlib import suppress
 from hedgerow.core.federation import Federation, inside
 from hedgerow.core.randomness import Streams
 
-from ..check import FirstQuestion, Nobody
+from ..first_question import FirstQuestion, Nobody
 from .opened import aligned_of
 from .protocols import protocol_of
 from .ready import BuiltApart
