@@ -21,7 +21,7 @@ def stores(rows, **engine):
 def pooled(table, stayed):
     """The fit of statsmodels on the records of these stores."""
     X = np.column_stack([np.ones(len(table)), *(table[name] for name in COLUMNS)])[stayed]
-    return sm.Logit(table["malignant"][stayed], X).fit(disp=0, tol=1e-14, maxiter=100)
+    return sm.Logit(table["malignant"][stayed], X).fit(disp=0, tol=1e-10, maxiter=100)
 
 
 def stayed(federation):

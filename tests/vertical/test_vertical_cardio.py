@@ -78,7 +78,7 @@ def test_two_thousand_people_give_the_pooled_fits() -> None:
     back = np.diag(1 / sd)
     means = np.where(sd != 1.0, X.mean(0), 0.0)
     back[0] -= means / sd
-    pooled = sm.Logit(y, (X - means) / sd).fit(disp=0, tol=1e-14)
+    pooled = sm.Logit(y, (X - means) / sd).fit(disp=0, tol=1e-10)
     assert np.abs((logistic.coef_ - back @ pooled.params) * sd).max() < 1e-7
     np.testing.assert_allclose(logistic.se_, np.sqrt(np.diag(back @ pooled.cov_params() @ back.T)), rtol=1e-6)
 
