@@ -151,7 +151,7 @@ def test_noise_without_declared_ranges_is_refused(study, tmp_path):
     ended = invoke("run", study, "--out", tmp_path / "out", "--set", "protection.mechanism={noise_multiplier=1.0}")
     assert "HR-210" in str(ended.exception)
     assert not (tmp_path / "out").exists()
-    declared = ["--set", "data.ranges={age=[0,100],dose=[0,10]}"]
+    declared = ["--set", "data.ranges={age=[0,100],dose=[0,10]}", "--set", "data.columns={ill={kind='binary'}}"]
     assert (
         invoke(
             "run", study, "--out", tmp_path / "out", "--set", "protection.mechanism={noise_multiplier=1.0}", *declared

@@ -15,6 +15,9 @@ PAGE = (Path(__file__).parents[2] / "docs" / "command.md").read_text(encoding="u
 LISTED = dict(re.findall(r"^\| `([a-z -]+)` \| (.*) \|$", PAGE, flags=re.MULTILINE))
 SILENT = {  # they run until they are stopped, or only write files and say which
     "coordinator start",
+    "dictionary draft",
+    "dictionary export",
+    "dictionary import",
     "keys request",
     "keys enrol",
     "keys init",

@@ -9,9 +9,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from hedgerow.cli.main import app
+from hedgerow.core.toml import read_toml, to_toml
 from hedgerow.errors import CannotWrite, StudyInvalid
 from hedgerow.market.plans.owners_plan import money
-from hedgerow.study.toml import read_toml, to_toml
 
 OWNERS = {
     "harbour": {"records": 40000, "epsilon": [0.2, 10.0], "cost": 1.0},

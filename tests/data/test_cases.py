@@ -1,5 +1,6 @@
 """Complete cases: what is prepared and counted, behind every channel, and twins that the checks catch."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,7 +12,7 @@ import hedgerow as hr
 from hedgerow.core.bound import l1
 from hedgerow.core.party import PRESENT, Party
 from hedgerow.core.question import elementwise, local, minds_missing
-from hedgerow.data import Column, Schema, Table, complete_cases
+from hedgerow.data import Column, Schema, Table, complete_cases, iid, load
 from hedgerow.data.cases import LeftOut, all_left_out, cases, cases_of, complete
 from hedgerow.engines import InProcess, Loop
 from hedgerow.errors import NotFinite, OutOfRange
@@ -223,3 +224,10 @@ def test_the_checks_catch_a_twin_that_fills_and_one_that_counts_twice():
             federation(both, parties=1).sum(partial(ask, read=read, each=False), bound={"first": l1(1.0, "record")})
         moved = max(reached for _, reached in longest(heard[0], both))
         assert (moved <= 1) == lawful
+
+
+def test_summaries_round_events_where_records_that_were_left_out_are_told():
+    fit = hr.stats.logistic_regression(hr.simulate(load("heart_failure"), iid(parties=3), seed=0), "death_event ~ age")
+    assert "events 96" in fit.summary()
+    told = LeftOut(("age",), ("age",), (299.0, 4.0), (4.0,), exact=False)
+    assert "events about 95" in replace(fit, cases=told).summary()

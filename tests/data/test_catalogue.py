@@ -35,7 +35,9 @@ RECORDS = {  # training and test records
     "digits": (1797, 0),
     "fair": (6366, 0),
     "fashion_mnist": (60000, 10000),
+    "first_stays": (29414, 0),
     "haberman": (306, 0),
+    "gbsg2": (686, 0),
     "har": (7352, 2947),
     "heart_failure": (299, 0),
     "hie": (20190, 0),
@@ -46,6 +48,7 @@ RECORDS = {  # training and test records
     "mnist": (60000, 10000),
     "noise_experiment": (100, 0),
     "pneumoniamnist": (4708, 624),
+    "rossi": (432, 0),
     "two_normals": (1000, 1000),
 }
 BUNDLED = sorted(name for name, entry in CATALOGUE.items() if not entry.files)
@@ -168,3 +171,6 @@ def test_a_bundled_set_names_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
     with pytest.raises(MissingExtra, match="scikit-learn"):
         load("digits")
+    monkeypatch.setitem(sys.modules, "lifelines", None)
+    with pytest.raises(MissingExtra, match=r"comes with lifelines[\s\S]*pip install"):
+        load("gbsg2")

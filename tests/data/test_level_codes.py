@@ -6,7 +6,7 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.data import Table, read
-from hedgerow.errors import SchemaInvalid
+from hedgerow.errors import ColumnsDiffer, SchemaInvalid
 
 
 def _read(tmp_path, text, sex, **more):
@@ -92,3 +92,30 @@ def test_predictions_do_not_depend_on_the_size_of_integers(dtype):
     new = pd.DataFrame({"arm": pd.Series([1, 2], dtype=dtype)})
     np.testing.assert_allclose(hr.stats.linear_regression(federation, "y ~ arm").predict(new), [1, 2], atol=1e-9)
     np.testing.assert_allclose(hr.trees.decision_tree(federation, target="y", depth=3).predict(new), [1, 2], atol=1e-9)
+
+
+def test_codes_and_marks_of_a_file_with_a_decimal_comma(tmp_path):
+    sex = {"levels": {"female": "0", "male": "1"}, "na_values": [-9]}
+    found = _read(tmp_path, "sex;y\n0,0;1,5\n1,0;2,5\n-9,0;3,5\n1;4,5\n", sex, separator=";", decimal=",", missing="drop")
+    assert found == ["female", "male", None, "male"]
+
+
+def test_the_words_of_a_cluster_are_numbers_and_tables_of_several_parties_join():
+    def table(words):
+        frame = pd.DataFrame({"ward": words, "y": np.arange(len(words), dtype=float)})
+        return Table.from_frame(frame, declared={"ward": {"role": "cluster"}})
+
+    federation = hr.simulate({"north": table(["a", "b", "a"]), "south": table(["c", "d", "e"])})
+    assert federation.schema["ward"].kind == "integer"
+    assert not federation.schema["ward"].levels
+    levels = Table.from_frame(pd.DataFrame({"ward": ["a", "b"]}), declared={"ward": {"role": "cluster", "levels": ["a", "b"]}})
+    assert levels.schema["ward"].levels == ("a", "b")
+
+
+def test_parties_whose_levels_differ_are_told_in_which_column():
+    tables = {
+        name: Table.from_frame(pd.DataFrame({"ward": [*words], "y": [0.5, 1.5]}))
+        for name, words in {"a": "xy", "b": "yz"}.items()
+    }
+    with pytest.raises(ColumnsDiffer, match="b and a differ: column 'ward' in its levels"):
+        hr.simulate(tables)

@@ -116,7 +116,7 @@ class Declaration:
         `(settings, rounds) -> settings` with which baselines run on one party, given the rounds that the run took.
     ask : callable, optional
         `(federation, settings, state) -> dict`: metrics by a federated sum, for `evaluation.on = "parties"`; among the settings
-        is `evaluation.bins`, the resolution of a curve.
+        is `evaluation.bins`, the resolution of a curve, and `evaluation.groups`, of a calibration if one is wanted.
     losses : callable, optional
         `(settings, state, schema, table) -> array of shape (n,)`: the loss of the state's one model, which is what is released,
         at each record of a table that lacks none of its values. With it comes `evaluation.membership`.

@@ -299,7 +299,8 @@ class Disclosure:
         DisclosureExceeded (HR-216)
         """
         if told.ratio > self.most * (1 + 1e-9):
-            more = f"\nParties of {told.ratio / self.most:,.2g} times as many records, or fewer and larger ones, would do."
+            times = f"{told.ratio / self.most:,.2g} times"
+            more = f"\nParties of {times} as many records, or fewer and larger ones, would do up to here."
             more = more if math.isfinite(told.ratio) else ""
             raise DisclosureExceeded(f"{what}: {_decapitalised(told.sentence(self.most))}", remedy=remedy + more, asked=asked)
 

@@ -26,3 +26,9 @@ def note(federation: Federation, about: str, key: str, value: Any) -> None:
 def is_simulated(federation: Federation) -> bool:
     """Whether randomness follows from a seed, as only in a simulation, whose user holds all records."""
     return inside(federation).run.streams.seed is not None
+
+
+def disclosure_limit(federation: Federation) -> float | None:
+    """How many exact numbers may be asked for each value held; None where no rule holds."""
+    held = inside(federation).run.holdings
+    return None if held is None or held.disclosure is None else held.disclosure.most

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from hedgerow.errors import NotFinite
+from hedgerow.errors import ColumnUndeclared, NotFinite
 
 from .arrays import Array
 from .party import Parties, Party
@@ -60,6 +60,34 @@ def refuse_missing(question: Question, bare: frozenset[str], schema: Any) -> Non
         raise NotFinite(
             f"{question.name} reads {named}, of which values may be missing, and does not say what happens to those records.",
             remedy="Leave them out: federation = hr.data.complete_cases(federation, [names of the columns that it reads]).",
+        )
+
+
+def refuse_inferred(question: Question, names: Sequence[str], schema: Any) -> None:
+    """Refuse a question that promises protection, and reads columns whose levels or kind were read off the records.
+
+    Bounds, codes and the length of an answer would follow from records, which no noise covers: one typo more is a level more.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The columns that it reads; the weight of records is looked at besides.
+
+    Raises
+    ------
+    ColumnUndeclared (HR-410)
+        Before any party is asked.
+    """
+    looked = {*names, getattr(schema, "weight", None)}
+    found = [column for column in schema or () if column.name in looked and getattr(column, "inferred", False)]
+    if found:
+        told = [f"{one.name} ({f'{len(one.levels)} levels' if one.levels else one.kind})" for one in found[:5]]
+        more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+        raise ColumnUndeclared(
+            f"{question.name} promises protection and reads {', '.join(told)}{more}, of which nobody declared what values they "
+            "have: that was read off the records, and tells of them whatever the noise.",
+            remedy='Declare them: declared={"NAME": {"levels": [...]}} or {"kind": "binary"} where the table is made, '
+            "[data.columns.NAME] of a study, or a dictionary: hedgerow dictionary draft FILE writes one to complete.",
         )
 
 

@@ -30,11 +30,14 @@ from .ledger import Entry, Ledger
 from .limits import Limit
 from .question import MAIN, Question, plan_of
 from .randomness import Streams
-from .reading import refuse_missing
+from .reading import columns_read, refuse_inferred, refuse_missing
 from .records import in_whole_steps
 from .release import Release
 from .rules import RULES, Proposal, Rule
 from .view import Views
+
+PROMISES_NOTHING = ("none", "nonprivate", "rows")
+"""Kinds of events without an epsilon."""
 
 UNPAID = -1
 """Cited where no question was charged; refused."""
@@ -209,6 +212,8 @@ class Run:
         entry = self._entry(outbox, channel)
         foreseen = self.layouts.of(question, self.streams)
         refuse_missing(question, foreseen.bare, self.schema)
+        if release.mechanism is not None or release.plan is not None or entry.event.kind not in PROMISES_NOTHING:
+            refuse_inferred(question, columns_read(question, self.layouts, self.streams), self.schema)
         if self.holdings is not None:
             self.holdings = replace(self.holdings, together=channel.aggregation.together)
         disclosed = partial(self._disclosed, foreseen, entry)

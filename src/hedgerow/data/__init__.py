@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from .catalogue import load, names
     from .column import Column
     from .columns_apart import columns_by_correlation, columns_by_importance, columns_by_name
+    from .dictionary.dictionary import Dictionary
+    from .dictionary.local_columns import LocalColumns
+    from .dictionary.validation import Validation, check_file
     from .files import convert
     from .inference import infer
     from .join import join
@@ -26,13 +29,17 @@ if TYPE_CHECKING:
 __all__ = [
     "PARTITIONERS",
     "Column",
+    "Dictionary",
     "LabelCounts",
     "LeftOut",
+    "LocalColumns",
     "Partition",
     "Partitioner",
     "Schema",
     "Table",
+    "Validation",
     "by_column",
+    "check_file",
     "columns_by_correlation",
     "columns_by_importance",
     "columns_by_name",

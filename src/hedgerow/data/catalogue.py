@@ -24,10 +24,11 @@ from .sets_bundled import BUNDLED
 from .sets_images import IMAGES
 from .sets_large import LARGE
 from .sets_made import MADE
+from .sets_survival import SURVIVAL
 from .sets_tabular import TABULAR
 from .table import Table
 
-CATALOGUE: dict[str, CatalogueEntry] = dict(sorted((BUNDLED | MADE | TABULAR | LARGE | IMAGES).items()))
+CATALOGUE: dict[str, CatalogueEntry] = dict(sorted((BUNDLED | MADE | TABULAR | SURVIVAL | LARGE | IMAGES).items()))
 
 
 def names() -> dict[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -16,7 +16,9 @@ import numpy as np
 from hedgerow.errors import DataError, NotFinite, OutOfRange, SchemaInvalid, suggestion
 
 Kind = Literal["number", "integer", "binary", "category"]
-Role = Literal["feature", "target", "id", "weight", "offset", "ignore"]
+Role = Literal["feature", "target", "id", "weight", "offset", "time", "event", "cluster", "treatment", "ignore"]
+READABLE: tuple[Role, ...] = ("feature", "target", "time", "event", "treatment")
+"""Roles of columns whose values a statistic of all columns reads."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +31,9 @@ class Column:
         Name of the column.
     kind : {"number", "integer", "binary", "category"}
         What its values are; `binary` is 0 or 1.
-    role : {"feature", "target", "id", "weight", "offset", "ignore"}
-        What a program may use it for.
+    role : {"feature", "target", "id", "weight", "offset", "time", "event", "cluster", "treatment", "ignore"}
+        What a program may use it for. A `time` and an `event` are of survival; records of one `cluster` belong together; a
+        `treatment` is what is compared. An `id` tells people apart and is in no model and no formula.
     unit : str
         Physical unit, for labels.
     low, high : float or None
@@ -48,6 +51,9 @@ class Column:
     optional : bool
         Whether values may be missing: NaN, or code -1 of a category. Each model leaves out the records that lack a value
         that it reads (`hedgerow.data.complete_cases`). Otherwise a missing value is refused.
+    inferred : bool
+        Whether levels, or that all values are 0 or 1, were read off the records and are declared by nobody. They tell of
+        records, so no question that promises protection reads such a column. Two columns that differ in this alone are equal.
 
     Raises
     ------
@@ -67,6 +73,7 @@ class Column:
     description: str = ""
     formula: str = ""
     optional: bool = False
+    inferred: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         self._check_word("kind", self.kind, get_args(Kind))
@@ -166,7 +173,7 @@ class Column:
 
     def to_json(self) -> dict[str, Any]:
         """Return the declaration as plain values; what has its default is left out."""
-        values = {field.name: getattr(self, field.name) for field in fields(self) if self._differs(field)}
+        values = {one.name: getattr(self, one.name) for one in fields(self) if self._differs(one)}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     @classmethod
@@ -178,7 +185,7 @@ class Column:
         SchemaInvalid (HR-409)
             A key is unknown, or name or kind is absent.
         """
-        known = [field.name for field in fields(cls)]
+        known = [one.name for one in fields(cls)]
         for key in values:
             if key not in known:
                 raise SchemaInvalid(f"a column declares {key!r}, which is unknown.", remedy=suggestion(key, known))
@@ -295,8 +302,8 @@ class Column:
         is_byte = self.low is not None and self.high is not None and 0 <= self.low <= self.high <= 255
         return np.dtype(np.uint8 if is_byte else np.int64)
 
-    def _differs(self, field: Any) -> bool:
-        return field.default is MISSING or getattr(self, field.name) != field.default
+    def _differs(self, one: Any) -> bool:
+        return one.default is MISSING or getattr(self, one.name) != one.default
 
 
 _REMEDIES: dict[type[DataError], str] = {

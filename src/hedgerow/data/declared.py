@@ -9,20 +9,19 @@ A `Column` is what parties and server agree on. How a file spells missing values
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from hedgerow.errors import ColumnUndeclared, MissingColumn, SchemaInvalid, suggestion
 
 from .column import Column, Kind, Role, spelling
-from .faults import WHERE, Fault, LinesOf, Text, faults_of, level_of, numbers_of, refuse
-from .inference import MOST_LEVELS, infer_column, levels_in, marks_in, plain
-from .missing_codes import warn_of_codes, warn_of_levels
-from .schema import Schema
+from .faults import Fault, Text, level_of
+from .inference import MOST_LEVELS, infer_column, levels_in, marks_in
 
+Outside = Literal["refuse", "missing", "clip"]
 APART: tuple[Role, ...] = ("id", "ignore")
 """Roles of columns that no model reads."""
 MOST_CODES = 32_767
@@ -44,8 +43,13 @@ class Declared:
         What stands for a missing value.
     many : bool
         Whether levels may be read off the records however many there are.
+    outside : {"refuse", "missing", "clip"}, optional
+        What becomes of values outside the range; "clip" is `clip = true`.
+    coded : bool
+        Whether words become whole numbers that tell the records of one from those of another within this table, and nothing
+        else: of ids and clusters. The same word has other numbers elsewhere, so nobody need declare the words.
 
-    The others are those of `Column`.
+    The others are those of `Column`. A binary column may have two levels as well: the first is 0, the second 1.
     """
 
     name: str
@@ -60,11 +64,21 @@ class Declared:
     description: str = ""
     formula: str = ""
     optional: bool = False
+    inferred: bool = False
     codes: Mapping[str, str] = field(default_factory=dict)
     na_values: tuple[str, ...] = ()
     many: bool = False
+    outside: Outside | None = None
+    coded: bool = False
 
     def __post_init__(self) -> None:
+        if self.outside is not None:
+            self._settle_outside(self.outside)
+        if self.kind == "binary" and self.levels and len(self.levels) != 2:
+            raise SchemaInvalid(
+                f"binary column {self.name!r} declares {len(self.levels)} levels.",
+                remedy="Give two, the first for 0 and the second for 1, or declare a category.",
+            )
         for word in self.na_values:
             if (level := level_of(word, self.in_file)) is not None:
                 what = f"{level!r} as {'the code of ' if self.codes else ''}a level, and {word!r} as missing"
@@ -72,6 +86,21 @@ class Declared:
                     f"column {self.name!r} declares {what}.",
                     remedy="A value is a level, or it is missing: leave it out of `levels` or of `na_values`.",
                 )
+
+    def _settle_outside(self, outside: Outside) -> None:
+        """Say in `clip` and `optional` what follows from `outside`."""
+        if outside not in get_args(Outside):
+            raise SchemaInvalid(
+                f"column {self.name!r} has outside = {outside!r}.", remedy=suggestion(str(outside), get_args(Outside))
+            )
+        if self.clip and outside != "clip":
+            raise SchemaInvalid(
+                f"column {self.name!r} declares clip = true and outside = {outside!r}.", remedy="Declare one of them."
+            )
+        if outside == "missing" and self.low is None and self.high is None:
+            raise SchemaInvalid(f"column {self.name!r} declares outside = 'missing' and no range.", remedy="Declare a range.")
+        object.__setattr__(self, "clip", outside == "clip")
+        object.__setattr__(self, "optional", self.optional or outside == "missing")
 
     @property
     def in_file(self) -> Collection[str]:
@@ -125,7 +154,11 @@ class Declared:
         ----------
         values : pandas.Series, array of numbers of shape (n,), or Text
         """
+        if self.codes_words(values):
+            return Column(self.name, "integer", self.role, description=self.description, optional=self.optional)
         kind, levels, apart = self.told_kind, self.levels, self.role in APART
+        if kind == "binary":
+            levels = ()
         if kind is None and apart and isinstance(values, Text):
             kind = "category"
         if kind is None:
@@ -141,26 +174,39 @@ class Declared:
             if len(levels) > most:
                 return _too_many(self.name, len(levels), most)
         known = {one.name: getattr(self, one.name) for one in fields(Column)}
-        return Column(**known | {"kind": kind, "levels": levels})
+        read_off = self.inferred or (kind == "category" and not self.levels)
+        return Column(**known | {"kind": kind, "levels": levels, "inferred": read_off})
+
+    def codes_words(self, values: Any) -> bool:
+        """Whether words become whole numbers: of a coded column, and of a cluster of words of which nothing else is said."""
+        unsaid = self.kind is None and not (self.levels or self.many)
+        return self.coded or (self.role == "cluster" and unsaid and isinstance(values, Text))
 
     def read(self, values: np.ndarray | Text, column: Column) -> np.ndarray:
         """Return values of a file as the column spells them: words of its levels, and numbers."""
+        if column.kind == "binary" and self.levels:
+            text = values if isinstance(values, Text) else Text.of(values)
+            known = [level_of(word, self.in_file, text.decimal) for word in text.words]
+            place = {word: float(place) for place, word in enumerate(self.levels)}
+            numbers = [place[self.codes.get(word, word)] if word is not None else np.nan for word in known]
+            return np.array([*numbers, np.nan])[text.codes]
         if column.kind == "category":
             text = values if isinstance(values, Text) else Text.of(values)
-            known = [level_of(word, self.codes or column.levels) for word in text.words]
+            known = [level_of(word, self.codes or column.levels, text.decimal) for word in text.words]
             levels = [self.codes.get(word, word) if word is not None else None for word in known]
             return np.array([*levels, None], dtype=object)[text.codes]
         return np.append(values.numbers(column), np.nan)[values.codes] if isinstance(values, Text) else values
 
     def spelt(self, column: Column) -> Column:
-        """Return the column as the file spells its levels."""
+        """Return the column as the file spells its levels, also of a binary column that has some."""
+        if column.kind == "binary" and self.levels:
+            return Column(self.name, "category", levels=tuple(self.in_file))
         if not self.codes:
             return column
-        code_of = {word: code for code, word in self.codes.items()}
-        return replace(column, levels=tuple(code_of[level] for level in column.levels))
+        return replace(column, levels=tuple(self.codes))
 
 
-KEYS = (*("kind", "role", "low", "high", "range", "levels", "na_values", "unit", "clip", "many", "description"),)
+KEYS = ("kind", "role", "low", "high", "range", "levels", "na_values", "unit", "clip", "outside", "many", "description")
 """What a mapping may declare."""
 
 
@@ -172,108 +218,6 @@ def words_of(values: Any) -> tuple[str, ...]:
 def all_declared(declared: Mapping[str, Declared | Column | Mapping[str, Any]] | None) -> dict[str, Declared]:
     """Read the declarations of several columns; raises as `Declared.of`."""
     return {name: Declared.of(name, given) for name, given in (declared or {}).items()}
-
-
-def fit(
-    columns: Mapping[str, Any],
-    declared: Mapping[str, Declared],
-    *,
-    where: str,
-    na_values: Iterable[str] = (),
-    missing: str | Mapping[str, str] = "refuse",
-    lines_of: LinesOf | None = None,
-    others: Collection[str] = (),
-    decimal: str = ".",
-    shown: bool = True,
-    advice: str = WHERE,
-    needed: Callable[[str], bool] | None = None,
-) -> tuple[dict[str, np.ndarray], Schema, str]:
-    """Hold raw columns against their declarations, and read kinds and levels of others off them.
-
-    Parameters
-    ----------
-    columns : mapping of str to pandas.Series or array of shape (n, ...)
-    declared : mapping of str to Declared
-    where : str
-        What holds the values, such as a file's name.
-    na_values : iterable of str
-        What stands for a missing value in every column.
-    missing : str, or mapping from column to str
-        Unless "refuse", missing values are left to others.
-    others : collection of str
-        Columns that may be declared and not be there.
-    decimal : str
-        The decimal sign of numbers that are text.
-    shown, advice
-        As of `refuse`.
-    needed : callable, optional
-        By name, whether a column must be readable; another one is left out where nobody declares it and its kind would have
-        to be guessed.
-
-    Returns
-    -------
-    tuple
-        Values as `Schema.admit` takes them; the schema; and a sentence about levels that were read off the
-        records, and one about columns that were left out.
-
-    Raises
-    ------
-    MissingColumn, NotFinite, OutOfRange, SchemaInvalid, ColumnUndeclared (HR-403, 404, 405, 409, 410)
-        One error for all columns.
-    """
-    for name in declared:
-        if name not in others:
-            declared_in(columns, name, where)
-    every, found, schema, faults = words_of(na_values), {}, [], []
-    inferred, aside = [], []
-    for name, values in columns.items():
-        one = declared.get(name, Declared(name))
-        held = taken(values, {*one.na_values, *(word for word in every if level_of(word, one.in_file) is None)}, decimal)
-        policy = missing if isinstance(missing, str) else missing.get(name, "refuse")
-        is_flat = isinstance(held, Text) or held.ndim == 1
-        asked = held if isinstance(held, Text) and not _is_categorical(values) else values
-        column = one.column(asked) if is_flat else _shaped(one, held)
-        if isinstance(column, Fault):
-            is_spare = needed is not None and name not in declared and not needed(name)
-            aside.append(name) if is_spare else faults.append(column)
-            continue
-        faults += (wrong := faults_of(one.spelt(column), held, missing=policy == "refuse") if is_flat else [])
-        if column.kind == "category" and not one.levels:
-            inferred.append(f"{name} ({len(column.levels)})")
-        schema.append(column)
-        if not wrong:
-            if shown and is_flat and one.role not in APART:
-                if column.kind in ("number", "integer"):
-                    warn_of_codes(name, one.read(held, column), where, one.low, one.high)
-                elif column.kind == "category" and not one.levels:
-                    warn_of_levels(name, column.levels, where)
-            found[name] = one.read(held, column) if is_flat else uncoded(held) if column.kind == "category" else held
-    refuse(faults, where, lines_of=lines_of, shown=shown, advice=advice)
-    note = f" Levels of {', '.join(inferred)} were read off the records, and are not declared." if inferred else ""
-    note += f" Left out, since nothing reads them and nobody declares them: {', '.join(aside)}." if aside else ""
-    return found, Schema(tuple(schema)), note
-
-
-def taken(values: Any, blank: Collection[str] = (), decimal: str = ".") -> np.ndarray | Text:
-    """Return a column as numbers, NaN where one is missing, or as text; `blank` says what else stands for a missing value."""
-    import pandas as pd
-
-    if np.ndim(values) != 1:
-        return np.asarray(values)
-    if not isinstance(values, pd.Series) and (array := np.asarray(values)).dtype.kind in "biuf" and not blank:
-        return uncoded(array)
-    series = plain(values)
-    if not pd.api.types.is_numeric_dtype(series.dtype):
-        return Text.of(series, decimal).without(blank)
-    numbers = uncoded(series_values(series))
-    gone = numbers_of(np.array(list(blank), dtype=object))
-    return np.where(np.isin(numbers, gone), np.nan, numbers) if len(gone) and np.isin(numbers, gone).any() else numbers
-
-
-def _is_categorical(values: Any) -> bool:
-    import pandas as pd
-
-    return isinstance(values, pd.Series) and isinstance(values.dtype, pd.CategoricalDtype)
 
 
 def declared_in(columns: Collection[str], name: str, where: str) -> bool:
@@ -306,13 +250,6 @@ def numbers_or_words(values: Any) -> Any:
 
     is_number = isinstance(values, pd.Series) and pd.api.types.is_numeric_dtype(values.dtype)
     return series_values(values) if is_number else values
-
-
-def _shaped(one: Declared, values: np.ndarray) -> Column:
-    if one.shape:
-        return one.column(np.zeros(0))  # type: ignore[return-value]
-    kind: Kind = one.kind or ("integer" if values.dtype.kind in "iu" else "number")
-    return Column(one.name, kind, one.role, one.unit, one.low, one.high, shape=values.shape[1:], clip=one.clip)
 
 
 def _too_many(name: str, n: int, most: int) -> Fault:

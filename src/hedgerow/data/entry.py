@@ -59,6 +59,8 @@ class CatalogueEntry:
         What happens to records with missing values.
     also : tuple of Form
         Other forms, tried in this order.
+    selection : tuple of (label, records, why others went no further, how many)
+        How its records were chosen from the published ones; the last step has no others.
     """
 
     sentence: str
@@ -68,6 +70,7 @@ class CatalogueEntry:
     published: tuple[Published, ...] = ()
     missing: Literal["refuse", "drop"] = "refuse"
     also: tuple[Form, ...] = ()
+    selection: tuple[tuple[str, int, str, int], ...] = ()
 
 
 def number(name: str, low: float, high: float, unit: str = "", **more: Any) -> Column:

@@ -111,10 +111,27 @@ def refuse(
     hints = [" ".join(one.hints) if shown else "" for one in told]
     remedies = [*dict.fromkeys(one.remedy for one in told), advice]
     if len(faults) == 1:
-        raise told[0].error(f"{where}: {said[0]}", remedy="\n".join(filter(None, [*hints, *remedies])))
+        raise _counted(told[0].error(f"{where}: {said[0]}", remedy="\n".join(filter(None, [*hints, *remedies]))), faults)
     said = [f"{sentence} {hint}".strip() for sentence, hint in zip(said, hints, strict=True)]
     said += [f"And {len(faults) - MOST_TOLD} more."] if len(faults) > MOST_TOLD else []
-    raise told[0].error(f"{where} does not fit in {len(faults)} places:", remedy="\n".join([*said, *remedies]))
+    raise _counted(
+        told[0].error(f"{where} does not fit in {len(faults)} places:", remedy="\n".join([*said, *remedies])), faults
+    )
+
+
+def values_refused(error: BaseException) -> int:
+    """How many values an error of `refuse` is about; 0 of any other error."""
+    return int(vars(error).get("values_refused", 0))
+
+
+def count_refused(error: Exception, count: int) -> Exception:
+    """Return an error that is about so many values."""
+    vars(error)["values_refused"] = count
+    return error
+
+
+def _counted(error: DataError, faults: Sequence[Fault]) -> Exception:
+    return count_refused(error, sum(one.count for one in faults))
 
 
 @dataclass(frozen=True)
@@ -159,11 +176,24 @@ class Text:
 
     def without(self, blank: Collection[str]) -> Text:
         """Return the column with these words missing."""
-        gone = np.array([spelling(word) in blank or spelling(word).strip() in blank for word in self.words], bool)
+        gone = np.array([self._is_among(spelling(word), blank) for word in self.words], bool)
         if not gone.any():
             return self
         place = np.where(gone, -1, np.cumsum(~gone) - 1)
         return replace(self, codes=np.append(place, -1)[self.codes], words=self.words[~gone])
+
+    def _is_among(self, word: str, blank: Collection[str]) -> bool:
+        """Whether a word is one of others; in a file with a decimal comma -9,0 is -9."""
+        return (
+            word in blank or word.strip() in blank or (self.decimal != "." and level_of(word, blank, self.decimal) is not None)
+        )
+
+    def bare(self) -> Text:
+        """Return the column with words that differ in the blanks around them, or in how a number is spelt, as one."""
+        words = [spelling(word).strip() for word in self.words]
+        place = {word: place for place, word in enumerate(dict.fromkeys(words))}
+        codes = np.array([*(place[word] for word in words), -1])[self.codes]
+        return replace(self, codes=codes, words=np.array([*place], dtype=object))
 
     def numbers(self, column: Column) -> np.ndarray:
         """Each word as a number, NaN where it is none; true and false of a binary column are 1 and 0."""
@@ -200,7 +230,22 @@ def _faults_of_words(column: Column, text: Text) -> list[Fault | None]:
         return [_strange(column, text)]
     numbers = text.numbers(column)
     whole = np.append(numbers, np.nan)[text.codes]
-    return [_not_numbers(column, text, np.isnan(numbers)), *_outside(column, whole)]
+    return [_not_numbers(column, text, ~np.isfinite(numbers)), *_outside(column, whole)]
+
+
+def without_outside(column: Column, held: np.ndarray | Text) -> tuple[np.ndarray | Text, int]:
+    """Return values with those outside the column's range missing, and how many these are."""
+    low = -np.inf if column.low is None else column.low
+    high = np.inf if column.high is None else column.high
+    numbers = held.numbers(column) if isinstance(held, Text) else np.asarray(held)
+    strange = np.isfinite(numbers) & ((numbers < low) | (numbers > high))
+    where = held.where(strange) if isinstance(held, Text) else strange
+    count = int(where.sum())
+    if not count:
+        return held, 0
+    return (
+        replace(held, codes=np.where(where, -1, held.codes)) if isinstance(held, Text) else np.where(where, np.nan, held)
+    ), count
 
 
 MISSING = 'Drop those records (missing = "drop" in a study, read(..., missing="drop") in Python), or fill the values before.'
@@ -226,7 +271,7 @@ def _pointed(word: Any, decimal: str) -> Any:
 
 def _strange(column: Column, text: Text) -> Fault | None:
     known = set(column.levels)
-    strange = np.array([level_of(word, known) is None for word in text.words], bool)
+    strange = np.array([level_of(word, known, text.decimal) is None for word in text.words], bool)
     if not strange.any():
         return None
     near = [suggestion(spelling(word), known) for word in text.words[strange][:1]]
@@ -239,17 +284,18 @@ def _strange(column: Column, text: Text) -> Fault | None:
 LEVEL = "Mend the file, add the level to `levels`, or name what stands for a missing value in `na_values`."
 
 
-def level_of(word: Any, levels: Collection[str]) -> str | None:
+def level_of(word: Any, levels: Collection[str], decimal: str = ".") -> str | None:
     """Return the level that a value spells.
 
-    1, 1.0 and '1' are one level, and so is '1.0' where no level is called so; likewise ' male' is 'male'.
+    1, 1.0 and '1' are one level, and so is '1.0' where no level is called so, or '1,0' in a file with a decimal comma; likewise
+    ' male' is 'male'.
     """
     text = spelling(word)
     for one in (text, text.strip()):
         if one in levels:
             return one
     try:
-        number = spelling(float(text))
+        number = spelling(float(_pointed(text, decimal) or text))
     except ValueError:
         return None
     return number if number in levels else None

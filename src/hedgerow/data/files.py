@@ -159,7 +159,8 @@ def _batches(path: Path, schema: Schema) -> Iterable[Any]:
 
 
 def _fitting(parts: Iterable[Any], schema: Schema) -> Iterable[Mapping[str, Any]]:
-    from .declared import all_declared, fit
+    from .declared import all_declared
+    from .fitting import fit
 
     given = all_declared({column.name: column for column in schema})
     policy = {column.name: "drop" if column.optional else "refuse" for column in schema}

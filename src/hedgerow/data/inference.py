@@ -58,7 +58,8 @@ def infer(
 
     Booleans and numbers that are only 0 or 1 become `binary`, other integers `integer`, floats `number`, text and
     categoricals `category` with sorted levels. Ranges are declared in `ranges` or absent: they are never taken from the
-    data. Levels are taken from the data; where the mere presence of a level is private, write the schema by hand.
+    data. Levels are taken from the data, and so is that all values are 0 or 1: such columns are marked `inferred`, and no
+    question that promises protection reads them (HR-410).
 
     Parameters
     ----------
@@ -106,12 +107,12 @@ def infer_column(name: str, values: Any) -> Column | Fault:
             return _many(name, len(dtype.categories), LEVELS)
         if marks := marks_in(name, Text.of(series)):
             return marks
-        return Column(name, "category", levels=tuple(sorted(map(str, dtype.categories))))
+        return Column(name, "category", levels=tuple(sorted(map(str, dtype.categories))), inferred=True)
     if pd.api.types.is_numeric_dtype(dtype):
         known = series.dropna()
         is_binary = len(known) > 0 and bool(known.isin([0, 1]).all())
         kind: Kind = "binary" if is_binary else "integer" if pd.api.types.is_integer_dtype(dtype) else "number"
-        return Column(name, kind)
+        return Column(name, kind, inferred=is_binary and not pd.api.types.is_bool_dtype(dtype))
     if pd.api.types.is_string_dtype(dtype) or pd.api.types.is_object_dtype(dtype):
         return _of_words(name, Text.of(series))
     raise SchemaInvalid(
@@ -176,7 +177,7 @@ def _of_words(name: str, text: Text) -> Column | Fault:
             f"column {name!r} holds {len(levels)} different words, and at most {MOST_LEVELS} become levels that nobody declares"
         )
         return Fault(name, 0, 0, said, None, (), ColumnUndeclared, NUMBERS_AS_TEXT if numbers.all() else LEVELS)
-    return marks_in(name, text) or Column(name, "category", levels=levels)
+    return marks_in(name, text) or Column(name, "category", levels=levels, inferred=True)
 
 
 def marks_in(name: str, text: Text) -> Fault | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -61,8 +61,9 @@ def join(parties: Mapping[str, Any] | Sequence[Any]) -> tuple[Table, given]:
     for name, table in held.items():
         if type(table) is not type(model) or _declared(table) != _declared(model):
             raise ColumnsDiffer(
-                f"{name} holds {_listed(table)}, {first} holds {_listed(model)}.",
-                remedy="Bring every party to the same schema, or select the columns that all of them have.",
+                _apart(name, table, first, model),
+                remedy="Bring every party to the same schema, or select the columns that all of them have. Tables read with\n"
+                "the same declarations, or by one dictionary, have one; of frames, levels are those of all parties.",
             )
     if isinstance(model, Table):
         columns = {key: np.concatenate([table.columns[key] for table in held.values()]) for key in model.columns}
@@ -98,6 +99,24 @@ def _joined(name: str, columns: Mapping[str, Any]) -> Any:
 
 def _declared(table: Table | RawTable) -> object:
     return table.schema if isinstance(table, Table) else (sorted(table.columns), table.target)
+
+
+def _apart(name: str, table: Table | RawTable, first: str, model: Table | RawTable) -> str:
+    """In which columns two parties differ; levels are counted, not told."""
+    if not (isinstance(table, Table) and isinstance(model, Table)) or set(table.schema.names) != set(model.schema.names):
+        return f"{name} holds {_listed(table)}, {first} holds {_listed(model)}."
+    said = []
+    for theirs in table.schema:
+        ours = model.schema[theirs.name]
+        keys = [one.name for one in fields(theirs) if getattr(theirs, one.name) != getattr(ours, one.name)]
+        counted = [
+            f"levels ({len(theirs.levels)} at {name}, {len(ours.levels)} at {first}, not the same)" if key == "levels" else key
+            for key in keys
+        ]
+        said += [f"column {theirs.name!r} in its {', '.join(counted)}"] if keys else []
+    if not said:
+        said = ["the order of their columns" if table.schema.names != model.schema.names else "what they declare"]
+    return f"{name} and {first} differ: {'; '.join(said)}."
 
 
 def _listed(table: Table | RawTable) -> str:

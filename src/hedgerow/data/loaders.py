@@ -21,15 +21,20 @@ from hedgerow.errors import MissingColumn, MissingData, MissingExtra, SchemaInva
 
 from .cases import lacking_in
 from .column import Column, lacking
-from .declared import Declared, all_declared, declared_in, fit, numbers_or_words
+from .declared import Declared, all_declared, declared_in, numbers_or_words
+from .faults import LinesOf
+from .fitting import fit
 from .schema import Schema
 from .synthetic_files import declared_by
 from .synthetic_table import as_told
 from .table import Table
-from .text_files import beginning, lines_of, not_utf8, read_columns
+from .text_files import beginning, lines_of, not_utf8, read_columns, read_text
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from .dictionary.dictionary import Dictionary
+    from .dictionary.local_columns import LocalColumns
 
 T = TypeVar("T")
 
@@ -57,6 +62,8 @@ def read(
     separator: str | None = None,
     decimal: Literal[".", ","] = ".",
     needed: Callable[[str], bool] | None = None,
+    dictionary: Dictionary | str | Path | None = None,
+    local: LocalColumns | None = None,
 ) -> Table:
     """Return the table in a file.
 
@@ -88,6 +95,11 @@ def read(
     needed : callable, optional
         By name, whether a column must be readable, all by default. Another one is left out where nobody declares it and its
         kind would have to be guessed; `source` says so.
+    dictionary : Dictionary, str or Path, optional
+        What all columns are, in place of `schema`, `declared`, `na_values` and `missing`: a text file is read as words, and
+        nothing is guessed. Derived columns come at the end. With `columns` only those are read.
+    local : LocalColumns, optional
+        How this file spells the columns of the dictionary.
 
     Raises
     ------
@@ -100,6 +112,10 @@ def read(
         all columns, with the line of the first value.
     """
     path = _existing(Path(path))
+    if dictionary is not None:
+        if schema is not None or declared or [*na_values]:
+            raise SchemaInvalid("a dictionary and other declarations are given.", remedy="Give the dictionary alone.")
+        return _read_by(dictionary, path, local, columns, separator, decimal).with_roles(target=target)
     given = all_declared((_by_itself(path, separator) | dict(declared or {})) if schema is None else _by_name(schema))
     kind = Path(path.name.removesuffix(".gz")).suffix.lower()
     between = separator or ("\t" if kind == ".tsv" else ",")
@@ -126,6 +142,37 @@ def read(
     table = admit(fitted, schema, name=_stem(path), source=f"Read from {path.name}.{note}")
     lost = lacking_in(table, schema.names)
     return as_told(table if lost is None or not lost.any() else replace(table, source=f"{table.source} {_lacking(lost)}"), path)
+
+
+def _read_by(
+    dictionary: Dictionary | str | Path,
+    path: Path,
+    local: LocalColumns | None,
+    columns: Collection[str] | None,
+    separator: str | None,
+    decimal: str,
+) -> Table:
+    """The table in a file, by a dictionary."""
+    from .dictionary.admitting import hold_table
+    from .dictionary.dictionary import Dictionary
+    from .dictionary.local_columns import LocalColumns
+
+    known = dictionary if isinstance(dictionary, Dictionary) else Dictionary.read(dictionary)
+    names = None if columns is None else [*columns]
+    spelt = (local or LocalColumns()).fitting(known)
+    raw, lines = raw_columns(path, spelt.origins(known.needed(names)), separator or spelt.separator)
+    held = hold_table(known, raw, spelt, names=names, decimal="" if decimal == "." else decimal)
+    return held.table(name=_stem(path), source=f"Read from {path.name}.", where=path.name, lines_of=lines)
+
+
+def raw_columns(path: Path, kept: Collection[str] | None = None, separator: str = "") -> tuple[dict[str, Any], LinesOf | None]:
+    """Return the columns of a file, a text file's as the words that stand there, and what finds their lines, if it has some."""
+    path = _existing(path)
+    if not _is_text(path):
+        found = _read_columns(path, dict)
+        return {name: values for name, values in found.items() if kept is None or name in kept}, None
+    between = separator or _separator(path)
+    return refuse_unreadable(path, lambda: read_text(path, between, kept)), partial(lines_of, path, between)
 
 
 def admit(columns: Columns, schema: Schema, *, name: str, source: str, missing: Literal["refuse", "drop"] = "refuse") -> Table:

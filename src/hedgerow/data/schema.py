@@ -58,6 +58,10 @@ class Schema:
         """Names of the columns that a model may read."""
         return self._with_role("feature")
 
+    def in_role(self, role: Role) -> tuple[str, ...]:
+        """Names of the columns with a role, in order."""
+        return self._with_role(role)
+
     @property
     def target(self) -> str | None:
         """Name of the column that a model predicts."""
@@ -137,6 +141,11 @@ class Schema:
 
         A column that loses its role to another is ignored from then on, not made a feature: a former target would often
         give the new one away. The same holds for columns left out of `features`.
+
+        Raises
+        ------
+        MissingColumn (HR-403), SchemaInvalid (HR-409)
+            No such column; one of role id, which is in no model.
         """
         single: dict[Role, str] = {
             role: name for role, name in (("target", target), ("weight", weight), ("offset", offset)) if name is not None
@@ -145,6 +154,11 @@ class Schema:
         roles: dict[str, Role] = {name: "ignore" for role in moved for name in self._with_role(role)}
         roles.update(dict.fromkeys(self.select(features or ()).names, "feature"))
         roles.update({self[name].name: role for role, name in single.items()})
+        for name in (name for name, role in roles.items() if role != "ignore" and self[name].role == "id"):
+            raise SchemaInvalid(
+                f"column {name!r} has role 'id' and cannot be a {roles[name]}.",
+                remedy="An id tells people apart; leave it out.",
+            )
         return Schema(tuple(replace(column, role=roles.get(column.name, column.role)) for column in self.columns))
 
     def admit(self, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:

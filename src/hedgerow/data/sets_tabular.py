@@ -82,6 +82,44 @@ def _diagnoses(frame: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+_GONE = (11, 13, 14, 19, 20, 21)
+"""Codes of stays that ended by death or at a hospice."""
+_SPECIALTIES = {
+    "InternalMedicine": "Internal medicine",
+    "Family/GeneralPractice": "General practice",
+    "Emergency/Trauma": "Emergency",
+    "Cardiology": "Cardiology",
+    "Surgery-General": "General surgery",
+    "Orthopedics": "Orthopaedics",
+    "Orthopedics-Reconstructive": "Orthopaedics, reconstructive",
+    "Radiologist": "Radiology",
+}
+
+
+def _first_stays(frame: pd.DataFrame) -> pd.DataFrame:
+    """The first stay of each patient in eight specialties, if he left it alive and for no hospice."""
+    import pandas as pd
+
+    first = frame.sort_values("encounter_id").drop_duplicates("patient_nbr")
+    alive = ~first["discharge_disposition_id"].isin(_GONE)
+    first = first[first["medical_specialty"].isin(list(_SPECIALTIES)) & alive]
+    races = {"Caucasian": "white", "AfricanAmerican": "black", "?": None}
+    return pd.DataFrame(
+        {
+            "specialty": first["medical_specialty"].map(_SPECIALTIES),
+            "age": first["age"].str.extract(r"(\d+)")[0].astype(float) + 5,
+            "woman": first["gender"].map({"Female": 1.0, "Male": 0.0}),
+            "race": [races.get(one, "other") for one in first["race"]],
+            "earlier_stays": first["number_inpatient"].clip(0, 5),
+            "days": first["time_in_hospital"],
+            "drugs": first["num_medications"],
+            "hba1c_measured": first["A1Cresult"] != "None",
+            "weight_recorded": first["weight"] != "?",
+            "readmitted": first["readmitted"] == "<30",
+        }
+    )
+
+
 _PAYMENT = (
     integer("time", 0, 172_800, "s", description="since the first payment"),
     *(number(f"v{i}", -125, 125, description="principal component") for i in range(1, 29)),
@@ -246,6 +284,29 @@ TABULAR = {
         ),
         csv(_diagnoses, keep_default_na=False, dtype={"diag_1": str}),
         ("tabular/diabetic_data.csv.gz",),
+    ),
+    "first_stays": CatalogueEntry(
+        "First stays of 29414 patients with diabetes, who left one of eight specialties alive, and whether they came back "
+        "within 30 days; Diabetes 130-US Hospitals 1999-2008, B. Strack et al. 2014, UCI 296, CC BY 4.0.",
+        declare(
+            category("specialty", tuple(_SPECIALTIES.values()), role="ignore", description="of the physician who admitted"),
+            number("age", 0, 100, "years", description="middle of ten years"),
+            binary("woman", optional=True),
+            category("race", "white black other", optional=True),
+            integer("earlier_stays", 0, 5, description="inpatient stays in the year before; five are five or more"),
+            integer("days", 1, 14, "days", description="in hospital"),
+            integer("drugs", 0, 100, description="different drugs given"),
+            binary("hba1c_measured"),
+            binary("weight_recorded"),
+            binary("readmitted", role="target", description="within 30 days"),
+        ),
+        csv(_first_stays, keep_default_na=False),
+        ("tabular/diabetic_data.csv.gz",),
+        selection=(
+            ("Patients, first stay of each", 71_518, "another specialty, or none recorded", 41_521),
+            ("In the eight specialties", 29_997, "died, or went to a hospice", 583),
+            ("Left hospital alive", 29_414, "", 0),
+        ),
     ),
     "credit_card": CatalogueEntry(
         "Credit card fraud: 284807 card payments of two days in 2013, of which 492 were fraud; Worldline and ULB Machine "

@@ -14,14 +14,17 @@ from hedgerow.core.randomness import Streams
 from hedgerow.errors import DataError, PartitionInvalid, SchemaInvalid
 
 from .column import Column
-from .declared import Declared, all_declared, fit
+from .declared import Declared, all_declared
 from .faults import OF_FRAMES
 from .files import admitted, read_files, write_files
+from .fitting import fit
 from .frames import RawTable
 from .schema import Schema
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from .dictionary.dictionary import Dictionary
 
 
 @checked_methods
@@ -198,6 +201,7 @@ class Table:
         name: str = "frame",
         source: str = "",
         missing: Literal["refuse", "drop"] = "refuse",
+        dictionary: Dictionary | str | Path | None = None,
     ) -> Table:
         """Return the table of a data frame of any library; a `Table` as it is, but for its target.
 
@@ -217,6 +221,8 @@ class Table:
             As of `read`.
         missing : {"refuse", "drop"}
             As `hedgerow.data.read`.
+        dictionary : Dictionary, str or Path, optional
+            What all columns are, in place of `schema`, `declared`, `na_values` and `missing`.
 
         Raises
         ------
@@ -236,6 +242,13 @@ class Table:
         """
         if isinstance(frame, Table):
             return frame.with_roles(target=target)
+        if dictionary is not None:
+            from .dictionary.admitting import table_of
+
+            if schema is not None or declared or [*na_values]:
+                raise SchemaInvalid("a dictionary and other declarations are given.", remedy="Give the dictionary alone.")
+            raw = RawTable.of(frame, names=names, target=target)
+            return table_of(raw.columns, dictionary, name=name, source=source).with_roles(target=raw.target or target)
         found = RawTable.of(frame, needed=None if schema is None else schema.names, names=names, target=target)
         return cls.from_columns(
             found,

@@ -134,6 +134,31 @@ def read_columns(
     return {str(key): series for key, series in frame.items()}
 
 
+def read_text(path: Path, separator: str, kept: Collection[str] | None = None) -> dict[str, Any]:
+    """Return the columns of a text file as series of the words that stand there: nothing is taken for a number or for missing.
+
+    Parameters
+    ----------
+    kept : collection of str, optional
+        The columns to read; those that are not there are left out.
+
+    Raises
+    ------
+    SchemaInvalid (HR-409), ValueError
+        As `read_columns`.
+    """
+    import pandas as pd
+
+    head, first = beginning(path, separator)
+    names = [name for name in head if kept is None or name in kept]
+    refuse_header(path.name, head, names, separator, first)
+    try:
+        frame = pd.read_csv(path, sep=separator, usecols=names, dtype=str, na_filter=False, low_memory=False)
+    except pd.errors.ParserError as error:
+        raise _unlike(path, error, ".") from error
+    return {name: frame[name] for name in names}
+
+
 def beginning(path: Path, separator: str) -> tuple[list[str], list[str]]:
     """The names in the header and the values of the first record; none where they are not there."""
     try:
