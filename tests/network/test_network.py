@@ -45,6 +45,7 @@ def test_lost_and_repeated_letters_change_no_total():
     )
 
 
+@pytest.mark.filterwarnings("ignore:round . of this fit")
 def test_a_station_that_dies_in_the_middle_is_a_dropout_and_takes_part_again():
     engine, rail = at_stations(federation(), HOMES)
     told = remote(federation(), engine)

@@ -18,7 +18,7 @@ from hedgerow.network.station.review import Review
 from patience import until
 from station_house import parse_text
 
-LIMITS = {"question_seconds": 600.0, "retry_seconds": 0.2, "retry_most_seconds": 1.0, "studies_at_once": 1}
+LIMITS = {"question_seconds": 60.0, "retry_seconds": 0.2, "retry_most_seconds": 1.0, "studies_at_once": 1}
 TERMS = (*NUMBERS["town"], *NUMBERS["tax"])
 RISK = study("risk", {"name": "vertical_logistic_regression", "formula": f"moved ~ {' + '.join(TERMS)}"}, "town.moved")
 MEANS = study("means", {"name": "vertical_means", "of": ["salary", "age"], "by": "district"})

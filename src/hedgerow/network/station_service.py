@@ -12,12 +12,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from hedgerow.data.faults import values_refused
 from hedgerow.engines.party_states import StateFiles
 from hedgerow.engines.rails.rail import Link
-from hedgerow.errors import CannotWrite, StationUnknown
+from hedgerow.errors import CannotWrite, DataError, StationUnknown
 from hedgerow.network.identity.key_folder import KeyFolder
 from hedgerow.network.station.base import Base
+from hedgerow.network.station.closed import ROLL, Nothing, held_closed
 from hedgerow.network.station.config import StationConfig, read_config, read_policies
 from hedgerow.network.station.data_section import open_records
 from hedgerow.network.station.heads import refuse_missing
@@ -30,7 +33,7 @@ from .station.children.process import Stopped
 from .station.children.runner import Runner
 from .station.children.subprocesses import Records, Subprocesses
 from .station.local_data import Held, local_data
-from .station.review import DATABASE, ROLL, Review, keys_of
+from .station.review import DATABASE, Review, keys_of
 
 log = logging.getLogger("hedgerow")
 
@@ -55,6 +58,12 @@ class Opened:
     held: Held
     runner: Runner | None = None
     file: Path | None = None
+    closed: int = 0
+
+    @property
+    def state(self) -> str:
+        """What the log says of it."""
+        return "closed" if self.closed else "up"
 
     def station(self) -> Station:
         """The station, ready to answer; its journal is whole.
@@ -66,7 +75,8 @@ class Opened:
             It is not the one that the station had, or lacks its end.
         """
         answered = self.folder / "state" / "answered"
-        found = Station(self.config, self.held, self.keys, self.base, answered=answered, runner=self.runner, file=self.file)
+        how: dict[str, Any] = {"runner": self.runner, "file": self.file, "closed": self.closed}
+        found = Station(self.config, self.held, self.keys, self.base, answered=answered, **how)
         found.journal.verify()
         found.heads.check()
         going_on = [one.study for one in found.submissions.all("waiting", "approved")]  # of a journal that is whole
@@ -101,6 +111,9 @@ def open_folder(path: Path | str) -> Opened:
 def open_gate(path: Path | str, stop: threading.Event) -> Opened:
     """Read configuration and keys, and let a child read the records; what is computed of them is computed in others.
 
+    Where values do not fit what is declared of them the table stays closed: the log says which, and the station says that it
+    waits.
+
     Raises
     ------
     Stopped
@@ -113,6 +126,12 @@ def open_gate(path: Path | str, stop: threading.Event) -> Opened:
         os.environ[DEVICE] = config.device  # of the processes that train, which are started from here
     try:
         records = Records.read(config, folder, store_names(base), stop.is_set)
+    except DataError as error:
+        if not (count := values_refused(error)):
+            base.close()
+            raise
+        log.error("the table stays closed, %d values refused: %s\n%s", count, error.reason, error.remedy)
+        return Opened(config, folder, keys, base, held_closed(config, base), Nothing(), Path(path), count)
     except BaseException:
         base.close()
         raise
@@ -186,13 +205,14 @@ def serve(path: Path | str, stop: threading.Event) -> None:
         return
     try:
         with alone(opened.folder):
-            opened.base.keep(ROLL, opened.held.roll.pack())
+            if not opened.closed:
+                opened.base.keep(ROLL, opened.held.roll.pack())
             station = opened.station()
             link = open_link(opened.config, opened.folder, opened.keys)
             where = opened.config.coordinator.address or opened.config.coordinator.path
             line = Contact(link)
             with console(opened, line):
-                log.info("%s is up: %d parties, dialling %s", opened.config.name, len(opened.held), where)
+                log.info("%s is %s: %d parties, dialling %s", opened.config.name, opened.state, len(opened.held), where)
                 watching = threading.Thread(target=watch, args=(station, stop), name="hedgerow-rules", daemon=True)
                 watching.start()
                 try:

@@ -36,7 +36,7 @@ ANEW = 2
 """Questions with another broadcast, at most, for each time that the coordinator is killed: it forgets a total that no
 checkpoint holds yet, asks for it anew, and gets one with other noise, from which the next broadcast follows."""
 
-LIMITS = {"question_seconds": 600.0, "retry_seconds": 0.2, "retry_most_seconds": 1.0, "least_answers": 3, "studies_at_once": 1}
+LIMITS = {"question_seconds": 60.0, "retry_seconds": 0.2, "retry_most_seconds": 1.0, "least_answers": 3, "studies_at_once": 1}
 PROGRAMS = [
     {"name": "moments", "columns": list(COLUMNS[:3])},
     {"name": "logistic_regression", "formula": "malignant ~ mean_radius + mean_texture"},

@@ -19,6 +19,7 @@ import hedgerow as hr
 from hedgerow.errors import ConfigInvalid, MissingColumn, NotFinite, OutOfRange, SchemaInvalid, SourceUnreadable
 from hedgerow.network.station.data_section import open_table, parse_data, schema_of
 from hedgerow.stats import logistic_regression
+from hedgerow.study.dictionaries import with_dictionary
 
 FORMULA = "diabetes ~ age + sex + sbp + smokes"
 CSV = {"name": "ages", "source": "csv", "path": "ages.csv"}
@@ -218,12 +219,15 @@ def test_a_password_in_the_file_is_refused_and_not_repeated(url):
     assert caught.value.__cause__ is None
 
 
-PAGE = (Path(__file__).parents[3] / "docs" / "sources.md").read_text(encoding="utf-8")
+EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
+PAGE = EXAMPLES.with_name("sources.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("text", re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL))
 def test_every_section_of_the_page_is_one(text):
-    schema_of(parse_data(tomllib.loads(text)["data"]))
+    section = tomllib.loads(text)["data"]
+    with_dictionary(section, EXAMPLES)
+    schema_of(parse_data(section))
 
 
 def test_numbers_that_are_words_are_refused(tmp_path):

@@ -15,20 +15,19 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from hedgerow.core.engine import Inbox, Outbox
 from hedgerow.core.federation import handle, inside
-from hedgerow.crypto.cohort import LONGEST_NAME
+from hedgerow.core.toml import to_toml
 from hedgerow.crypto.keys import Roster, verify
-from hedgerow.data import Column, Schema
+from hedgerow.data import Schema
 from hedgerow.errors import HedgerowError, KeyInvalid, MessageRefused, StationUnknown
 from hedgerow.study import Study, build_remote
 from hedgerow.study.apart.overheard import overheard
 from hedgerow.study.check import check
 from hedgerow.study.planned import with_noise
 from hedgerow.study.remote import data_name
-from hedgerow.study.toml import to_toml
 from hedgerow.wire.boarding import decision, submission_digest
 from hedgerow.wire.envelope import Letter, PublicIdentity
 from hedgerow.wire.question import common
@@ -38,13 +37,14 @@ from hedgerow.wire.values import pack, unpack
 from .apart import agreed_schemas, holders_of
 from .columns import agreed_schema
 from .config import CoordinatorLimitsSection
+from .hellos import CLOSED, Hello, columns_absent, differs, mapping_in, read_hello
 from .journal import refusal
 from .states import Boarded, Kept
 
 log = logging.getLogger("hedgerow")
 
-PATIENT = frozenset({"HR-104", "HR-245", "HR-610", "HR-611", "HR-618"})
-"""Codes that waiting may change: a full disk, a party that is missing, opening hours, a rate, a journal that was lost."""
+PATIENT = frozenset({"HR-104", "HR-245", "HR-610", "HR-611", CLOSED, "HR-618"})
+"""Codes that waiting may change: a full disk, a missing party, opening hours, a rate, a closed table, a lost journal."""
 
 
 class Boards(Protocol):
@@ -70,6 +70,8 @@ class Agreed:
         When it was agreed.
     schemas : mapping from station to Schema
         Of a study over columns that lie apart, those of each; then there is no common one.
+    notes : str
+        Which stations it goes on without, and why; for the researcher alone.
     """
 
     text: str
@@ -79,17 +81,20 @@ class Agreed:
     version: str
     at: float
     schemas: Mapping[str, Schema] = field(default_factory=dict)
+    notes: str = ""
 
     def pack(self) -> bytes:
         stations = {name: tuple(parties) for name, parties in self.stations.items()}
         apart = {name: tuple(schema.columns) for name, schema in self.schemas.items()}
-        return pack((self.text, stations, tuple(self.schema.columns), self.coordinator, self.version, self.at, apart))
+        return pack(
+            (self.text, stations, tuple(self.schema.columns), self.coordinator, self.version, self.at, apart, self.notes)
+        )
 
     @classmethod
     def unpack(cls, raw: bytes) -> Agreed:
         text, stations, columns, coordinator, version, at, *apart = unpack(raw)
         schemas = {name: Schema(tuple(own)) for name, own in (apart[0] if apart else {}).items()}
-        return cls(text, stations, Schema(tuple(columns)), coordinator, version, at, schemas)
+        return cls(text, stations, Schema(tuple(columns)), coordinator, version, at, schemas, *apart[1:])
 
     def parts(self) -> list[bytes]:
         """The letter to every station."""
@@ -110,16 +115,6 @@ class Verdict:
     state: Literal["wait", "ready", "refused", "failed"]
     reason: str
     stations: Mapping[str, tuple[str, ...]]
-
-
-@dataclass(frozen=True)
-class Hello:
-    """What a station says of itself."""
-
-    data: str
-    schema: Schema
-    parties: tuple[str, ...]
-    version: str
 
 
 def as_stations_see_it(study: Study) -> Study:
@@ -161,24 +156,32 @@ def meet(
                 found[name] = read_hello(letter)
         except MessageRefused:
             refused[name] = f"{name} answered what is no hello"
-    name_of_data = data_name(study)
     for name, hello in list(found.items()):
-        if hello.data != name_of_data:
-            refused[name] = f"{name} has the data {hello.data[:100]!r}, not {name_of_data!r}"
+        if why := differs(study, hello):
+            refused[name] = f"{name} {why}"
             del found[name]
+    closed = {name: found.pop(name).waits for name in [*found] if found[name].closed}
+    without = {} if study.apart else columns_absent(study, {name: found[name] for name in wanted if name in found})
+    found = {name: hello for name, hello in found.items() if name not in without}
+    wanted = tuple(name for name in wanted if name not in without)
+    notes = "; ".join(without.values())
+    if not wanted:
+        return _end("failed", notes)
     least = len(wanted) if study.apart else least_of(limits, len(wanted))
     away = [name for name in wanted if name not in found and name not in refused]
     if len(wanted) - len(refused) < least or (kept.asked and refused and limits.least_stations is None):
         return _end("refused", "; ".join(refused.values()))
     if away and (len(found) < least or now - since < 60 * limits.away_minutes):
+        gone = [name for name in away if name not in closed]
         if now - kept.changed > 3600 * limits.approval_hours:
-            return _end("failed", f"{_and(away)} did not come in {limits.approval_hours:g} hours")
-        return _wait(f"waiting for {_and(away)} to connect")
+            late = [f"{_and(gone)} did not come in {limits.approval_hours:g} hours"] if gone else []
+            return _end("failed", "; ".join([*late, *closed.values()]))
+        return _wait("; ".join([*([f"waiting for {_and(gone)} to connect"] if gone else []), *closed.values()]))
     in_order = {name: found[name] for name in wanted if name in found}
     if limits.least_stations is not None and not study.apart:
         in_order = _most(study, in_order, least)
     try:
-        agreed = _agree(study, in_order, coordinator, now)
+        agreed = _agree(study, in_order, coordinator, now, "; ".join(filter(None, [notes, *closed.values()])))
         rehearsed(study, agreed, roster_of(agreed.stations, public_identities))
     except HedgerowError as error:
         return _end("failed", f"{error.code} {type(error).__name__}: {error.reason} {error.remedy}".strip())
@@ -222,7 +225,8 @@ def verdict(said: Sequence[Boarded], agreed: Agreed, limits: CoordinatorLimitsSe
     by = {status: [one for one in said if one.status == status] for status in ("approved", "refused", "waiting", "away")}
     least = len(said) if agreed.schemas else least_of(limits, len(said))
     refusals = "; ".join(refusal(one.station, one.code) for one in by["refused"])
-    ready = Verdict("ready", _boarding(by["approved"], refusals), {one.station: one.parties for one in by["approved"]})
+    why = "; ".join(filter(None, [agreed.notes, refusals]))
+    ready = Verdict("ready", _boarding(by["approved"], why), {one.station: one.parties for one in by["approved"]})
     if len(said) - len(by["refused"]) < least:
         return _end("refused", refusals)
     enough, waited = len(by["approved"]) >= least, now - agreed.at
@@ -230,17 +234,18 @@ def verdict(said: Sequence[Boarded], agreed: Agreed, limits: CoordinatorLimitsSe
         return ready
     if enough and not by["waiting"] and now - max(since, agreed.at) >= 60 * limits.away_minutes:
         return ready
-    names = {status: [one.station for one in by[status]] for status in ("waiting", "away")}
+    names = {status: [one.station for one in by[status] if one.code != CLOSED] for status in ("waiting", "away")}
+    closed = [f"{one.station} waits: its table is closed" for one in by["away"] if one.code == CLOSED]
     parts = [f"{_and(names['waiting'])} to decide"] if names["waiting"] else []
     parts += [f"{_and(names['away'])} to come back"] if names["away"] else []
     if waited > 3600 * limits.approval_hours:
         if enough:
             return ready
         missing = _and([*names["waiting"], *names["away"]])
-        return _end(
-            "failed", f"no word of {missing} in {limits.approval_hours:g} hours" + (f"; {refusals}" if refusals else "")
-        )
-    return _wait(f"waiting for {' and '.join(parts)}" + (f"; {refusals}" if refusals else ""))
+        words = [f"no word of {missing} in {limits.approval_hours:g} hours"] if missing else []
+        return _end("failed", "; ".join(filter(None, [*words, *closed, refusals])))
+    words = [f"waiting for {' and '.join(parts)}"] if parts else []
+    return _wait("; ".join(filter(None, [*words, *closed, agreed.notes, refusals])))
 
 
 def rehearsed(study: Study, agreed: Agreed, roster: Roster | None = None) -> None:
@@ -269,27 +274,6 @@ def least_of(limits: CoordinatorLimitsSection, wanted: int) -> int:
     return wanted if limits.least_stations is None else min(limits.least_stations, wanted)
 
 
-def read_hello(letter: Letter) -> Hello:
-    """Read what a station says of itself; MessageRefused (HR-242) where it is nothing of that kind.
-
-    Its parties have its name, or `name/...`: no station speaks in the name of another.
-    """
-    said = _mapping(letter, "hello")
-    parties, columns, mine = said.get("parties"), said.get("schema"), letter.sender
-    if (
-        not isinstance(parties, tuple)
-        or not _names(parties)
-        or not all(one == mine or one.startswith(f"{mine}/") for one in parties)
-        or not isinstance(columns, tuple)
-        or not all(isinstance(one, Column) for one in columns)
-    ):
-        raise MessageRefused(f"{mine} answered a hello without columns, or without parties of its own name.")
-    try:
-        return Hello(str(said.get("data", "")), Schema(columns), parties, str(said.get("version", "")))
-    except HedgerowError as error:
-        raise MessageRefused(f"{letter.sender} declares columns that contradict each other.") from error
-
-
 def roster_of(on: Mapping[str, tuple[str, ...]], public_identities: Mapping[str, PublicIdentity]) -> Roster | None:
     """Identities of all stations, as they have them from their enrolment; none where parties are not stations."""
     if any(parties != (station,) for station, parties in on.items()):
@@ -305,8 +289,9 @@ def read_board(
     try:
         if letter.kind == "refused":
             code = code_in(letter)
-            return Boarded(name, "waiting" if code in PATIENT else "refused", code, at=now)
-        said = _mapping(letter, "board")
+            status = "away" if code == CLOSED else "waiting" if code in PATIENT else "refused"
+            return Boarded(name, status, code, at=now)
+        said = mapping_in(letter, "board")
         status, code, signature = said.get("status"), said.get("code", ""), said.get("signature", b"")
         if (
             status not in ("waiting", "approved", "refused")
@@ -344,25 +329,13 @@ def _most(study: Study, found: Mapping[str, Hello], least: int) -> Mapping[str, 
     return largest
 
 
-def _agree(study: Study, found: Mapping[str, Hello], coordinator: str, now: float) -> Agreed:
+def _agree(study: Study, found: Mapping[str, Hello], coordinator: str, now: float, notes: str) -> Agreed:
     declared = {name: hello.schema for name, hello in found.items()}
     stations = {name: hello.parties for name, hello in found.items()}
     apart = agreed_schemas(study, declared, stations) if study.apart else {}
     schema = Schema(()) if apart else agreed_schema(study, declared)
     text = to_toml(as_stations_see_it(study).model_dump(mode="json")) + "\n"
-    return Agreed(text, stations, schema, coordinator, version("hedgerow"), now, apart)
-
-
-def _mapping(letter: Letter, kind: str) -> Mapping[str, Any]:
-    found = unpack(letter.parts[0]) if letter.kind == kind and len(letter.parts) == 1 else None
-    if not isinstance(found, dict):
-        raise MessageRefused(f"{letter.sender} answered with what is no {kind!r}.")
-    return found
-
-
-def _names(found: tuple[Any, ...]) -> bool:
-    words = all(isinstance(one, str) and one.isprintable() and len(one.encode()) <= LONGEST_NAME for one in found)
-    return bool(found) and words and len(set(found)) == len(found)
+    return Agreed(text, stations, schema, coordinator, version("hedgerow"), now, apart, notes)
 
 
 def _boarding(on: Sequence[Boarded], refusals: str) -> str:

@@ -11,6 +11,7 @@ from hedgerow.data import Schema
 from hedgerow.errors import MissingColumn, StudyInvalid, suggestion
 from hedgerow.study import Study
 from hedgerow.study.remote import same_columns
+from hedgerow.study.several import programs_in
 
 
 def agreed_schema(study: Study, schemas: Mapping[str, Schema]) -> Schema:
@@ -26,14 +27,14 @@ def agreed_schema(study: Study, schemas: Mapping[str, Schema]) -> Schema:
         Two stations declare a column differently; says both declarations.
     """
     known = list(dict.fromkeys(name for schema in schemas.values() for name in schema.names))
-    named = _named(study, known)
-    used = known if named is None else [name for name in known if name in named]
+    derived = study.data.derivations()
+    named, used = _named(study, known), used_columns(study, known)
     for name in [*(named or ()), *used]:
         for station, schema in schemas.items():
             if name not in schema:
                 why = "" if named is not None else ", and the study names no columns, so that it would use all"
                 hint = "" if named is not None else "Name the columns in data.features. "
-                if name in study.data.derived:
+                if name in derived:
                     hint = f"Stations compute it themselves: [data.derived.{name}] of station.toml, as in the study. "
                 raise MissingColumn(f"{station} has no column {name!r}{why}.", remedy=hint + suggestion(name, schema.names))
     if not used:
@@ -45,16 +46,29 @@ def agreed_schema(study: Study, schemas: Mapping[str, Schema]) -> Schema:
     return same_columns(silent, tuple(used))
 
 
+def used_columns(study: Study, known: list[str]) -> list[str]:
+    """The columns that a study uses, of those that are known at some station: all where it leaves that open."""
+    named = _named(study, known)
+    return known if named is None else [name for name in known if name in named]
+
+
 def _named(study: Study, known: list[str]) -> set[str] | None:
     """The columns that a study names; None where it leaves open which features it uses."""
-    data, settings = study.data, study.program.model_extra or {}
+    own, *parts = (given for _, given in programs_in(study))
+    found = [_by_program(study, given, known) for given in parts or [own]]
+    return None if any(one is None for one in found) else {name for one in found if one is not None for name in one}
+
+
+def _by_program(study: Study, settings: Mapping[str, Any], known: list[str]) -> set[str] | None:
+    """The same of one program, by its settings."""
+    data = study.data
     sides = [side for value in settings.values() if isinstance(value, str) and "~" in value for side in value.split("~")]
     everything = any(re.search(r"(?<![\w.])\.(?![\w.])", side) for side in sides)
     if data.features is None and (everything or not sides):
         return None
     named = {name for name in (data.target, data.weight, *(data.features or ())) if name} | set(data.ranges)
     words = set(_words(settings)) | set(_words(study.evaluation.model_dump()))
-    named |= words & set(data.derived)
+    named |= words & set(data.derivations())
     return named | {
         name for name in known if name in words or (not name.isidentifier() and any(name in side for side in sides))
     }

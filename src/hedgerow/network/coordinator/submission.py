@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from hedgerow.core.toml import read_toml, to_toml
 from hedgerow.errors import StationUnknown, StudyInvalid, suggestion
 from hedgerow.study import Study, parse
 from hedgerow.study.catalogue import listing
 from hedgerow.study.keys import settings_of
-from hedgerow.study.toml import read_toml, to_toml
 
 from .states import Kept
 from .store import Store

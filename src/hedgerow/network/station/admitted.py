@@ -113,8 +113,8 @@ def read_study(toml: bytes) -> Study:
     ------
     StudyInvalid (HR-101)
     """
+    from hedgerow.core.toml import read_toml
     from hedgerow.study import parse
-    from hedgerow.study.toml import read_toml
 
     study = parse(read_toml(toml))
     if study.data.path is not None or (study.budget is not None and study.budget.ledger is not None):
@@ -124,7 +124,7 @@ def read_study(toml: bytes) -> Study:
 
 def title_of(toml: bytes) -> str:
     """What a study calls itself, also one that is refused: so that people know which it was."""
-    from hedgerow.study.toml import read_toml
+    from hedgerow.core.toml import read_toml
 
     try:
         found = read_toml(toml)
@@ -170,6 +170,7 @@ def boarding(
         raise MessageRefused(f"the study counts {description.stations.get(mine)} parties here, and there are {len(held)}.")
     if data_name(study) != config.data.name:
         raise StudyInvalid(f"the study is about {data_name(study)!r}, and the data here are {config.data.name!r}.")
+    admit_dictionary(config, study, held.schema)
     schema = admitted(config, held, description, study)
     admit_records(config.guard, int(held.sizes.sum()))
     if description.apart:
@@ -194,6 +195,32 @@ def admitted(config: StationConfig, held: Held, description: StudyDescription, s
         admit_apart(config, study, description.apart)
     named = () if study.apart else named_columns(study)
     return admit_columns(config.allowed, held.schema, description.columns(config.name), named)
+
+
+def admit_dictionary(config: StationConfig, study: Study, schema: Schema) -> None:
+    """Refuse a study whose dictionary is another than this station's, by name, version and digest.
+
+    Raises
+    ------
+    StudyInvalid (HR-101)
+        Says what differs.
+    """
+    from hedgerow.study.declared import agree
+
+    theirs, mine = study.data.held_dictionary, config.data.held_dictionary
+    if theirs is None or (mine is not None and mine.digest == theirs.digest and mine.label == theirs.label):
+        return
+    here = "declares its columns by none" if mine is None else f"has {mine.label}, digest {mine.digest[:16]}"
+    what = f"the study names the dictionary {theirs.label}, digest {theirs.digest[:16]}, and this station {here}."
+    columns = {name: theirs.declared(name) for name in schema.names if name in theirs.columns}
+    try:
+        agree(columns, study.data.derivations(), schema, "this station")
+    except StudyInvalid as error:
+        raise StudyInvalid(what, remedy=error.remedy) from None
+    alike = (
+        "Kinds, ranges, levels and units are alike: they differ in codes, missing codes, texts or in what one alone declares."
+    )
+    raise StudyInvalid(what, remedy=f"{alike} Agree on one version, at all stations.")
 
 
 def _rehearsed_apart(

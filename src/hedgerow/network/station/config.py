@@ -23,10 +23,11 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from hedgerow.core.disclosure import MOST
 from hedgerow.core.events import Unit
 from hedgerow.data import Schema
-from hedgerow.errors import BudgetInvalid, ConfigInvalid, KeyInvalid, suggestion
+from hedgerow.errors import BudgetInvalid, ConfigInvalid, HedgerowError, KeyInvalid, suggestion
 from hedgerow.privacy import Budget
 from hedgerow.privacy.accounting import Accountant, Filter
 from hedgerow.privacy.guard import Trust
+from hedgerow.study.dictionaries import with_dictionary
 from hedgerow.study.section import Section, problems
 from hedgerow.wire.envelope import checked_name
 
@@ -289,6 +290,10 @@ def read_config(path: str | Path) -> tuple[StationConfig, Path]:
         raise ConfigInvalid(f"{file} does not exist.", remedy=remedy) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise ConfigInvalid(f"{file} is not a TOML file: {error}.", remedy="Mend the line that is named.") from error
+    try:
+        with_dictionary(found.get("data"), file.parent)
+    except HedgerowError as error:
+        raise ConfigInvalid(f"{file}: data.dictionary: {error.reason}", remedy=error.remedy) from error
     return parse_config(found, str(file)), file.parent
 
 

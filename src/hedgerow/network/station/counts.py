@@ -51,8 +51,19 @@ def most_rounds(built: Built, noisy: bool) -> tuple[int | None, bool]:
 
     Programs that stop when they have converged ask a number of rounds that is given where noise would hide whether they have.
     """
-    parameters = inspect.signature(built.listing.function).parameters
-    given = {name: one.default for name, one in parameters.items()} | dict(built.settings)
+    from hedgerow.study.findings.analyses import rounds_in
+
+    found = [_rounds_of(function, settings, noisy) for function, settings in rounds_in(built)]
+    if len(found) == 1:
+        return found[0]
+    known = [most if most is not None else 1 for most, _ in found]  # a program without rounds asks as it was rehearsed
+    return sum(known), any(by_answers for _, by_answers in found)
+
+
+def _rounds_of(function: Any, settings: Mapping[str, Any], noisy: bool) -> tuple[int | None, bool]:
+    """The same of one program."""
+    parameters = inspect.signature(function).parameters
+    given = {name: one.default for name, one in parameters.items()} | dict(settings)
     for name in BY_ANSWERS:
         if isinstance(given.get(name), int) and not (noisy and "rounds" in given):
             return int(given[name]), True

@@ -2,7 +2,7 @@
 
     [data]
     name = "heart"                              # what studies call these records
-    source = "csv"                              # csv, parquet, sql or fhir
+    source = "csv"                              # csv, parquet, sql, fhir or omop
     path = "heart.csv"                          # from the station's folder
     [data.columns.age]
     kind = "integer"
@@ -20,10 +20,10 @@ Secrets are not in the file: `url_env` and `token_env` name environment variable
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -32,15 +32,23 @@ from pydantic import BaseModel, Field, ValidationError, field_validator, model_v
 from hedgerow.data import Column, Schema, Table
 from hedgerow.data.cases import lacking_in
 from hedgerow.data.column import Kind
-from hedgerow.data.declared import fit
+from hedgerow.data.faults import count_refused, values_refused
+from hedgerow.data.fitting import fit
 from hedgerow.errors import ConfigInvalid, DataError, FormulaInvalid, SchemaInvalid
 from hedgerow.stats.derived import Derivation, derive_columns, derive_schema
-from hedgerow.study.declared import DeclaredColumn, DerivedSection, words_from
+from hedgerow.study.declared import DerivedSection, words_from
+from hedgerow.study.dictionaries import UNREAD, dictionary_from, problem_of
 from hedgerow.study.section import Section, problems
 
+from .column_section import ColumnSection
 from .ids_column import problems_of_ids, taken_out, with_ids
-from .sources import read_source
+from .own_columns import held_by_dictionary, own_columns, spelling_problems
+from .sources import RawColumns, read_source
 from .sources.fhir.mapping import SPEAKING, meaning
+from .sources.omop import mapping as omop
+
+if TYPE_CHECKING:
+    from hedgerow.data.dictionary.dictionary import Dictionary
 
 LOG = logging.getLogger("hedgerow")
 FILES, NETWORK = ("path",), ("url", "url_env")
@@ -49,56 +57,33 @@ KEYS: dict[str, tuple[str, ...]] = {
     "parquet": FILES,
     "sql": (*NETWORK, "query"),
     "fhir": (*FILES, *NETWORK, "token_env", "searches", "page_size", "pages", "megabytes", "seconds"),
+    "omop": (*FILES, *NETWORK, "schema_name"),
 }
 """What a source is told, beside name, source, missing and columns."""
-FHIR_KEYS = tuple(key for keys in SPEAKING.values() for key in keys)
+MEANINGS: dict[str, Callable[[str, ColumnSection], Any]] = {"fhir": meaning, "omop": omop.meaning}
+"""Sources whose columns have a meaning of their own."""
+FHIR_KEYS = tuple(key for keys in SPEAKING.values() for key in keys if key not in ("codes", "convert"))
 """What only a column of a FHIR source is told."""
-
-
-class ColumnSection(DeclaredColumn):
-    """The declaration of one column, and where the source has it."""
-
-    missing: Literal["refuse", "drop"] | None = Field(
-        None, description="whether it may be missing: models that read it drop such records; data.missing by default"
-    )
-    origin: str | None = Field(None, alias="from", description="name in the source, or FHIR element; the column's by default")
-    form: Literal["age", "year"] | None = Field(None, alias="as", description="FHIR: what is made of a date of birth")
-    at: str | None = Field(None, description="FHIR: the day on which the age is taken")
-    partial: Literal["missing", "middle"] = Field("missing", description="FHIR: a date without day or month")
-    code: str | tuple[str, ...] | None = Field(None, description="FHIR: system|code, one or several")
-    codes: dict[str, str] | None = Field(None, description="FHIR: level of each system|code, for coded values")
-    value: Literal["last", "first", "mean", "min", "max", "count"] | None = Field(
-        None, description="FHIR: which of a patient's observations"
-    )
-    convert: dict[str, float] = Field(default_factory=dict, description="FHIR: factor from another UCUM unit to this one")
-    comparator: Literal["refuse", "drop", "value"] = Field("refuse", description="FHIR: values such as '< 5'")
-    status: tuple[str, ...] | None = Field(None, description="FHIR: statuses of observations that count")
-    clinical: tuple[str, ...] | None = Field(None, description="FHIR: clinical statuses of conditions that count; any")
-    verification: tuple[str, ...] | None = Field(None, description="FHIR: verification statuses that count; confirmed")
-    since: str | None = Field(None, description="FHIR: from this day on")
-    until: str | None = Field(None, description="FHIR: before this day")
-
-    @property
-    def ends(self) -> tuple[float | None, float | None]:
-        """The declared range."""
-        return self.range or (self.low, self.high)
-
-    def given(self) -> set[str]:
-        """Names of the fields that the file gives."""
-        return set(self.model_fields_set)
 
 
 class DataSection(Section):
     """A station's records."""
 
     name: str = Field(pattern=r"^\w[\w. -]*$", description="what studies call these records: their data.name")
-    source: Literal["csv", "parquet", "sql", "fhir"] = Field(description="what kind of source")
+    source: Literal["csv", "parquet", "sql", "fhir", "omop"] = Field(description="what kind of source")
+    dictionary: str | dict[str, Any] | None = Field(
+        None, description="a dictionary, by path from the station's folder or as name@version there: what columns are"
+    )
+    without: tuple[str, ...] = Field(
+        (), description="columns of the dictionary that are not here: NAME = false in data.columns"
+    )
     path: str | tuple[str, ...] | None = Field(
         None, description="file, or for FHIR files and patterns, from the station's folder"
     )
     url: str | None = Field(None, description="database, or base of a FHIR server; without password")
     url_env: str | None = Field(None, description="environment variable that holds the url")
     query: str | None = Field(None, description="one SELECT statement")
+    schema_name: str = Field("", alias="schema", pattern=r"^(\w+(\.\w+)*)?$", description="OMOP: the database's schema")
     separator: str = Field(",", min_length=1, max_length=1, description="between the values of a CSV file")
     decimal: Literal[".", ","] = Field(".", description="the decimal sign of a CSV file")
     na_values: tuple[str, ...] = Field((), description="what stands for a missing value in every column, e.g. ?")
@@ -114,13 +99,34 @@ class DataSection(Section):
     ids: str | None = Field(
         None, description="the source's column that tells people apart: for alignments, and never declared to anybody"
     )
-    columns: dict[str, ColumnSection] = Field(min_length=1, description="the columns, by name")
+    columns: dict[str, ColumnSection] = Field(
+        min_length=1, description="the columns, by name; of a dictionary's, what they are called here"
+    )
     derived: dict[str, DerivedSection] = Field(default_factory=dict, description="columns that are computed, by name")
 
     @field_validator("na_values", mode="before")
     @classmethod
     def numbers_too(cls, given: Any) -> Any:
         return words_from(given)
+
+    @model_validator(mode="before")
+    @classmethod
+    def by_its_dictionary(cls, given: Any) -> Any:
+        """Put what the dictionary says of a column beside what the station calls it."""
+        if isinstance(given, Mapping) and isinstance(given.get("dictionary"), str):
+            raise ValueError(f"dictionary = {given['dictionary']!r} is {UNREAD}")
+        if not isinstance(given, Mapping) or not isinstance(given.get("dictionary"), Mapping):
+            return given
+        if problem := problem_of(given["dictionary"]):
+            raise ValueError(problem)
+        before = dict.fromkeys(given.get("without", ()), False)
+        named = dictionary_from(given["dictionary"])
+        columns, without, wrong = own_columns({**given.get("columns", {}), **before}, named, str(given.get("source")))
+        wrong += ["derived: the dictionary says that; leave it out"] if given.get("derived") else []
+        if wrong:
+            raise ValueError("; ".join(wrong))
+        spelt = {"decimal": named.decimal} if named.decimal != "." and given.get("source") == "csv" else {}
+        return {**spelt, **given, "columns": columns, "without": without}
 
     @model_validator(mode="after")
     def fits_its_source(self) -> DataSection:
@@ -134,6 +140,20 @@ class DataSection(Section):
         """The files that are named, as they are named."""
         return () if self.path is None else (self.path,) if isinstance(self.path, str) else self.path
 
+    @property
+    def held_dictionary(self) -> Dictionary | None:
+        """The dictionary, where there is one."""
+        return dictionary_from(self.dictionary) if isinstance(self.dictionary, Mapping) else None
+
+    @property
+    def absent(self) -> frozenset[str]:
+        """Columns of the dictionary that are not here, and those that are computed from them."""
+        held = self.held_dictionary
+        if held is None:
+            return frozenset()
+        gone = {*self.without}
+        return frozenset(gone | {name for name in held.derived if held.needed([name]) & gone})
+
     def _source_problems(self) -> list[str]:
         allowed = KEYS[self.source]
         known = {key for keys in KEYS.values() for key in keys}
@@ -142,8 +162,8 @@ class DataSection(Section):
         wanted = [key for key in (*FILES, *NETWORK) if key in allowed]
         if len(places) != 1:
             found.append(f"source {self.source!r} needs one of {', '.join(wanted)}, and has {', '.join(places) or 'none'}")
-        if self.source in ("csv", "parquet") and len(self.paths) > 1:
-            found.append(f"source {self.source!r} reads one file")
+        if self.source in ("csv", "parquet", "omop") and len(self.paths) > 1:
+            found.append(f"source {self.source!r} reads one {'folder' if self.source == 'omop' else 'file'}")
         if self.source == "sql" and not (self.query or "").strip():
             found.append("source 'sql' needs a query")
         if self.url is not None and _has_password(self.url):
@@ -160,21 +180,31 @@ class DataSection(Section):
     def _column_problems(self) -> list[str]:
         found: list[str] = []
         for name, column in self.columns.items():
-            strange = sorted(_key(ColumnSection, key) for key in column.given() & {*FHIR_KEYS})
-            if self.source != "fhir" and strange:
-                found.append(f"columns.{name}: {', '.join(strange)} are for source 'fhir'")
+            found += self._strange_keys(name, column)
             if column.range is not None and {"low", "high"} & column.given():
                 found.append(f"columns.{name}: give range, or low and high")
                 continue
-            if self.source == "fhir" and isinstance(column.levels, dict):
-                found.append(f"columns.{name}: levels are a list here, and codes says the level of each system|code")
+            if self.source in MEANINGS and isinstance(column.levels, dict):
+                found.append(f"columns.{name}: levels are a list here, and codes says the level of each code")
                 continue
             try:
-                if self.source == "fhir":
-                    meaning(name, column)
-                declared(name, column, self)
+                if self.source in MEANINGS:
+                    MEANINGS[self.source](name, column)
+                if self.dictionary is None:
+                    declared(name, column, self)
             except (SchemaInvalid, ConfigInvalid) as error:
                 found.append(f"columns.{name}: {error.reason.rstrip('.')}. {error.remedy}".strip().rstrip("."))
+        return found or spelling_problems(self)
+
+    def _strange_keys(self, name: str, column: ColumnSection) -> list[str]:
+        """Keys of a column that its source does not know; FHIR and OMOP tell more by themselves."""
+        elsewhere = {"fhir": {"concept"}, "omop": set[str]()}.get(self.source, {*FHIR_KEYS, "concept"})
+        found = []
+        if strange := sorted(_key(ColumnSection, key) for key in column.given() & elsewhere):
+            of = "'omop'" if strange == ["concept"] else "'fhir'" if "concept" not in strange else "'fhir' or 'omop'"
+            found.append(f"columns.{name}: {', '.join(strange)} are for source {of}")
+        if self.source not in MEANINGS and self.dictionary is None and (column.codes or column.convert):
+            found.append(f"columns.{name}: codes and convert are for source 'fhir', and for columns of a dictionary")
         return found
 
 
@@ -212,14 +242,16 @@ def declared(name: str, column: ColumnSection, section: DataSection) -> Column:
         low=low,
         high=high,
         levels=tuple(column.levels),
-        clip=column.clip,
+        clip=column.clip or column.outside == "clip",
         description=column.description,
-        optional=(column.missing or section.missing) == "drop",
+        optional=(column.missing or section.missing) == "drop" or column.outside == "missing",
     )
 
 
 def schema_of(section: DataSection) -> Schema:
     """Return the public declaration of a station's columns, those that are computed at the end, without touching data."""
+    if (held := section.held_dictionary) is not None:
+        return held.schema([name for name in (*section.columns, *held.derived) if name not in section.absent])
     schema = Schema(tuple(declared(name, column, section) for name, column in section.columns.items()))
     return derive_schema(schema, derivations(section))
 
@@ -262,6 +294,16 @@ def open_records(section: DataSection, folder: str | Path) -> tuple[Table, np.nd
     """
     schema = schema_of(section).select([*section.columns])
     found, ids = taken_out(section, read_source(*with_ids(section, schema, ColumnSection), Path(folder)))
+    table = _by_section(section, schema, found) if section.dictionary is None else held_by_dictionary(section, found)
+    lost = lacking_in(table, table.schema.names)
+    n_lost = 0 if lost is None else int(lost.sum())
+    LOG.info("data %r: %d records, %d columns, %d lack a value", section.name, len(table), len(table.columns), n_lost)
+    told = f"{table.source} {n_lost} of {len(table)} records lack a value."
+    return replace(table, source=told) if n_lost else table, ids
+
+
+def _by_section(section: DataSection, schema: Schema, found: RawColumns) -> Table:
+    """The records, held against what the section itself declares."""
     given = {name: replace(column.declared(name), kind=schema[name].kind) for name, column in section.columns.items()}
     held, _, _ = fit(
         found.columns,
@@ -276,14 +318,10 @@ def open_records(section: DataSection, folder: str | Path) -> tuple[Table, np.nd
     )
     try:
         table = Table(schema.admit(held), schema, name=section.name, source=found.note)
-        table = derive_columns(table, derivations(section), shown=False)
+        return derive_columns(table, derivations(section), shown=False)
     except DataError as error:
-        raise type(error)(error.reason, remedy=f"{error.remedy}\n{REMEDY}".strip()) from None
-    lost = lacking_in(table, schema.names)
-    n_lost = 0 if lost is None else int(lost.sum())
-    LOG.info("data %r: %d records, %d columns, %d lack a value", section.name, len(table), len(table.columns), n_lost)
-    told = f"{found.note} {n_lost} of {len(table)} records lack a value."
-    return replace(table, source=told) if n_lost else table, ids
+        told = type(error)(error.reason, remedy=f"{error.remedy}\n{REMEDY}".strip())
+        raise count_refused(told, values_refused(error)) from None
 
 
 REMEDY = (
@@ -295,9 +333,7 @@ REMEDY = (
 def _kind(name: str, column: ColumnSection, source: str) -> Kind:
     if column.levels:
         return "category"
-    if source != "fhir":
-        return "number"
-    return meaning(name, column).kind
+    return MEANINGS[source](name, column).kind if source in MEANINGS else "number"
 
 
 def _has_password(url: str) -> bool:

@@ -132,14 +132,16 @@ def refuse_small_folds(study: Study, n_records: int) -> None:
     TooFewRecords (HR-604)
     """
     from hedgerow.study.catalogue import listing
+    from hedgerow.study.several import programs_in
 
-    own = inspect.signature(listing(study.program.name).function).parameters.get("folds")
-    folds = (study.program.model_extra or {}).get("folds", own and own.default)
-    if isinstance(folds, int) and n_records < folds * LEAST:
-        raise TooFewRecords(
-            f"each of {folds} folds would have fewer than {LEAST} of {rounded(n_records)} records here.",
-            remedy="Take fewer folds.",
-        )
+    for name, given in programs_in(study):
+        own = inspect.signature(listing(name).function).parameters.get("folds")
+        folds = given.get("folds", own and own.default)
+        if isinstance(folds, int) and n_records < folds * LEAST:
+            raise TooFewRecords(
+                f"each of {folds} folds would have fewer than {LEAST} of {rounded(n_records)} records here.",
+                remedy="Take fewer folds.",
+            )
 
 
 def refuse_few(guard: GuardSection, asked: AskedNumbers, noise: np.ndarray) -> None:

@@ -33,6 +33,7 @@ from hedgerow.data import Column, Schema
 from hedgerow.errors import (
     CohortForbidden,
     ColumnForbidden,
+    ColumnUndeclared,
     LimitExceeded,
     MessageRefused,
     MissingColumn,
@@ -42,6 +43,7 @@ from hedgerow.errors import (
     SchemaInvalid,
     TooFewRecords,
 )
+from hedgerow.study.several import programs_in
 from hedgerow.wire.names import Names
 from hedgerow.wire.question import Received
 
@@ -74,7 +76,24 @@ def admit_program(guard: GuardSection, study: Study, told: str, installed: str, 
     ------
     ProgramForbidden (HR-602)
     """
-    name = study.program.name
+    for name, _ in programs_in(study):
+        _admit_named(guard, name, told, installed, code)
+    allowed = ("hedgerow", *guard.modules)
+    for text in _strings(study.program.model_dump()):
+        match = PATH.fullmatch(text)
+        if match is None or find_spec(match[1]) is None:
+            continue  # `age:dose` is a term of a formula
+        try:
+            Names(allowed).function(text)
+        except MessageRefused as error:
+            raise ProgramForbidden(
+                f"the study names {text!r}, and this station runs marked functions of {', '.join(allowed)} alone.",
+                remedy="To allow a package that is installed and reviewed here: guard.modules.",
+            ) from error
+
+
+def _admit_named(guard: GuardSection, name: str, told: str, installed: str, code: str) -> None:
+    """Refuse one program by its name; of several each has to be allowed."""
     if guard.programs is not None:
         rules = [rule for rule in guard.programs if rule.name == name]
         if not rules:
@@ -92,18 +111,6 @@ def admit_program(guard: GuardSection, study: Study, told: str, installed: str, 
                 f"{name} is allowed with the code {fits[0].code}, and what is installed here is {code}.",
                 remedy="Find out what changed; `hedgerow station check` prints the hash of the installed code.",
             )
-    allowed = ("hedgerow", *guard.modules)
-    for text in _strings(study.program.model_dump()):
-        match = PATH.fullmatch(text)
-        if match is None or find_spec(match[1]) is None:
-            continue  # `age:dose` is a term of a formula
-        try:
-            Names(allowed).function(text)
-        except MessageRefused as error:
-            raise ProgramForbidden(
-                f"the study names {text!r}, and this station runs marked functions of {', '.join(allowed)} alone.",
-                remedy="To allow a package that is installed and reviewed here: guard.modules.",
-            ) from error
 
 
 def admit_columns(allowed: Collection[str], declared: Schema, told: Sequence[Column], named: Iterable[str] = ()) -> Schema:
@@ -125,18 +132,25 @@ def admit_columns(allowed: Collection[str], declared: Schema, told: Sequence[Col
     ColumnForbidden (HR-603)
     MissingColumn (HR-403), SchemaInvalid (HR-409)
         There is no such column, or it is declared differently here. Values that may be missing elsewhere need not be here.
+    ColumnUndeclared (HR-410)
+        What a column may hold was read off records.
     """
     names = [column.name for column in told]
     if forbidden := sorted({name for name in (*names, *named) if name in declared and name not in allowed}):
         raise _forbidden(forbidden)
+    if guessed := [column.name for column in told if column.inferred]:
+        raise ColumnUndeclared(
+            f"what {', '.join(guessed)} may hold was read off somebody's records, and declared by nobody.",
+            remedy="Declare it at the stations, and take what they declare.",
+        )
     for column in told:
-        own = declared[column.name]
+        own, column = (replace(one, description="") for one in (declared[column.name], column))  # which coordinators leave out
         if column != own and (own.optional or column != replace(own, optional=True)):
             raise SchemaInvalid(
                 f"the study takes {column.to_json()}, and what is declared here is {own.to_json()}.",
                 remedy="Bounds follow from declarations: both ends use the same one.",
             )
-    return Schema(tuple(replace(declared[column.name], optional=column.optional) for column in told))
+    return Schema(tuple(replace(declared[one.name], optional=one.optional, description=one.description) for one in told))
 
 
 def named_columns(study: Study) -> set[str]:

@@ -21,6 +21,7 @@ from hedgerow.privacy import Budget
 from .accounts import Account
 from .asking import GUARD, Keys, account_of
 from .base import Base
+from .closed import ROLL
 from .config import StationConfig, read_config
 from .disclosed import counts_of
 from .heads import refuse_missing
@@ -30,8 +31,6 @@ from .rules import kept_in, kept_rules, notes_of
 from .submissions import Status, Submission, Submissions
 
 DATABASE = Path("state") / "station.sqlite"
-ROLL = "roll"
-"""Under which a station that starts keeps who its parties are."""
 
 
 @dataclass(frozen=True)

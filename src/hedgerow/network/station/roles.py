@@ -27,7 +27,7 @@ def admit_weights(study: Study, declared: Schema) -> None:
     ColumnForbidden (HR-603)
     """
     wanted = [study.data.weight, *_weights(study.program.model_extra or {})]
-    wanted += [name for name, column in study.data.columns.items() if column.role == "weight"]
+    wanted += [name for name, column in study.data.declared_columns().items() if column.role == "weight"]
     for name in wanted:
         if name in declared and declared[name].role != "weight":
             raise ColumnForbidden(

@@ -28,7 +28,6 @@ from typing import Any
 
 import numpy as np
 
-from hedgerow.core.disclosure import rounded
 from hedgerow.engines.party_states import StateFiles
 from hedgerow.errors import (
     HedgerowError,
@@ -49,7 +48,7 @@ from .asking import GUARD, OUTSIDE, Keys, Reply, account_of, charge_all, said, t
 from .base import Base
 from .children.facts import AskedQuestion, Computed, Uncomputed
 from .children.runner import Inline, OwnKeys, Runner, ToOpen
-from .code import installed_version
+from .closed import admit_open, greeting
 from .config import StationConfig
 from .counts import AskedBefore
 from .debits import Debits, debited
@@ -88,6 +87,8 @@ class Station:
         Who rehearses and answers; this process if not given, which then needs the records.
     file : Path, optional
         The configuration's, or its folder: its guard is in force as soon as it is changed. Nothing changes if not given.
+    closed : int
+        Values that were refused, where that closed the table: nothing is answered but a hello, which tells about how many.
     """
 
     def __init__(
@@ -101,7 +102,9 @@ class Station:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         runner: Runner | None = None,
         file: Path | None = None,
+        closed: int = 0,
     ) -> None:
+        self.closed = closed
         self.config, self.held, self.keys, self.base, self.now = config, held, keys, base, now
         self.journal, self.submissions = StationJournal(base), Submissions(base)
         self.heads = JournalHeads(self.journal, keys, config.coordinator.name)
@@ -205,6 +208,7 @@ class Station:
                 raise MessageRefused(f"a letter of kind {letter.kind!r}.", remedy="Both ends run the same version.")
             admit_size("a letter", size, self.config.guard.limits.bytes_in)
             self.heads.admit(letter.kind)
+            admit_open(letter.kind, self.closed)
             return kinds[letter.kind](letter, study, size)
         except Exception as error:
             return self._refused(letter, study, size, error)
@@ -226,15 +230,8 @@ class Station:
         return Reply("refused", [code.encode()])
 
     def _hello(self, letter: Letter, study: str, size: int) -> Reply:
-        about = {
-            "version": installed_version(),
-            "data": self.config.data.name,
-            "schema": tuple(self.held.schema.columns),
-            "parties": self.held.ids,
-            "records": rounded(int(self.held.sizes.sum())) if self.config.guard.tell_records else None,
-        }
         log.info("said hello to %s", letter.sender)
-        return Reply("hello", [pack(about)])
+        return Reply("hello", [pack(greeting(self.config, self.held, self.closed))])
 
     # ---- boarding ------------------------------------------------------------------------------------------------------
     def _board(self, letter: Letter, study: str, size: int) -> Reply:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from hedgerow.core.events import Event
 from hedgerow.core.ledger import Entry
+from hedgerow.data.faults import count_refused, values_refused
 from hedgerow.errors import HedgerowError, catalogue
 from hedgerow.network.station.alignments import AskedAlignment
 from hedgerow.network.station.asking import said
@@ -161,7 +162,8 @@ def told_of(error: Exception) -> dict[str, Any]:
     """An error as plain values."""
     code, reason = said(error)
     remedy = error.remedy if isinstance(error, HedgerowError) else ""
-    return {"code": code, "reason": reason, "remedy": remedy, "own": not isinstance(error, HedgerowError)}
+    about = {"code": code, "reason": reason, "remedy": remedy, "own": not isinstance(error, HedgerowError)}
+    return about | {"values": values_refused(error)}
 
 
 def error_of(told: Mapping[str, Any]) -> Exception:
@@ -169,4 +171,4 @@ def error_of(told: Mapping[str, Any]) -> Exception:
     kind = catalogue().get(told["code"])
     if told["own"] or kind is None:
         return OwnError(told["reason"])
-    return kind(told["reason"], remedy=told["remedy"])
+    return count_refused(kind(told["reason"], remedy=told["remedy"]), told.get("values", 0))

@@ -1,4 +1,4 @@
-"""Sources of a station's records: files, databases, and FHIR. Each is told what to read, and returns raw columns."""
+"""Sources of a station's records: files, databases, FHIR and OMOP. Each is told what to read, and returns raw columns."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from hedgerow.data import Schema
 
 from .fhir.source import read_fhir
 from .files import read_csv, read_parquet
+from .omop.source import read_omop
 from .raw_columns import RawColumns
 from .sql import read_sql
 
 if TYPE_CHECKING:
     from ..data_section import DataSection
 
-SOURCES = {"csv": read_csv, "parquet": read_parquet, "sql": read_sql, "fhir": read_fhir}
+SOURCES = {"csv": read_csv, "parquet": read_parquet, "sql": read_sql, "fhir": read_fhir, "omop": read_omop}
 
 
 def read_source(section: DataSection, schema: Schema, folder: Path) -> RawColumns:

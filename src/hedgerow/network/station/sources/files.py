@@ -20,7 +20,8 @@ from hedgerow.errors import MissingExtra, SourceUnreadable, suggestion
 from .raw_columns import RawColumns, check_origins, origins, pick
 
 if TYPE_CHECKING:
-    from ..data_section import ColumnSection, DataSection
+    from ..column_section import ColumnSection
+    from ..data_section import DataSection
 
 
 def read_csv(section: DataSection, schema: Schema, folder: Path) -> RawColumns:
@@ -41,6 +42,9 @@ def read_csv(section: DataSection, schema: Schema, folder: Path) -> RawColumns:
     blanks = {*BLANKS, *section.na_values}
     found: dict[str, np.ndarray] = {}
     for column, place in zip(schema, places, strict=True):
+        if section.dictionary is not None:  # which says itself what stands for a missing value
+            found[column.name] = np.array(words[place], dtype=object)
+            continue
         held = _known(words[place], blanks, section.columns[column.name])
         found[column.name] = numbers(held, column) if section.decimal == "." else held
     return RawColumns(found, f"Read from {path.name}.", partial(lines_of, path, section.separator))

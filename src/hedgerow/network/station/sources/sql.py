@@ -44,12 +44,17 @@ def read_sql(section: DataSection, schema: Schema, folder: Path) -> RawColumns:
     MissingExtra (HR-105)
         SQLAlchemy, DuckDB or the database's driver is not installed.
     """
-    query, url = one_select(section.query or ""), address(section)
-    frame = _duckdb(url, query, folder) if url.startswith("duckdb:") else _sqlalchemy(url, query, folder)
+    frame = answer(address(section), section.query or "", folder)
     names = [str(name) for name in frame.columns]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise SourceUnreadable(f"the query gives the columns {twice} twice.", remedy="Name each column once: SELECT x AS y.")
     return RawColumns(pick(frame, section), "Read from a database.")
+
+
+def answer(url: str, query: str, folder: Path) -> pd.DataFrame:
+    """Return what a database answers to a query; raises as `read_sql`."""
+    query = one_select(query)
+    return _duckdb(url, query, folder) if url.startswith("duckdb:") else _sqlalchemy(url, query, folder)
 
 
 def one_select(query: str) -> str:

@@ -23,7 +23,7 @@ from hedgerow.errors import ConfigInvalid, suggestion
 from .values import Window, moment
 
 if TYPE_CHECKING:
-    from ...data_section import ColumnSection
+    from ...column_section import ColumnSection
 
 Pick = Literal["last", "first", "mean", "min", "max", "count"]
 STATUSES = ("registered", "preliminary", "final", "amended", "corrected", "cancelled", "unknown")
