@@ -18,7 +18,7 @@ Source   : Kaplan & Meier 1958; Greenwood 1926; limits that are symmetric on the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -36,11 +36,11 @@ from hedgerow.core.whole import held
 from hedgerow.data import complete_cases, load
 from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
-from hedgerow.report import Curve, Outcome, Series
+from hedgerow.report import Curve, Figure, Outcome, Series
 
-from .columns import COUNTED, NUMERIC, chosen, heaviest, is_exact, levels_of, schema_of, upper_end
-from .counts import count_bound, tally
-from .sparse import LEAST, sparse
+from ..columns import COUNTED, NUMERIC, chosen, heaviest, is_exact, levels_of, schema_of, upper_end
+from ..counts import count_bound, tally
+from ..sparse import LEAST, sparse
 
 if TYPE_CHECKING:
     import pandas
@@ -99,12 +99,94 @@ def show_survival(federation: Federation, settings: Mapping[str, Any], state: Su
     known = [name for name in ("survival", "standard error", "low", "high", "if censored first") if name in table]
     shown = sparse(table, settings["least"], ["events", "censored"], beside=["if censored first"])
     shown = sparse(shown, settings["least"], ["at risk"], beside=["events", "censored", *known])
-    lines = []
-    for name, part in [("all", table)] if group is None else table.groupby(group, sort=False):
-        kept = part[part["at risk"] >= settings["least"]]
-        lines.append(Series(str(name), (0.0, *kept["time"].astype(float)), (1.0, *kept["survival"].astype(float))))
-    curve = Curve("Survival", settings["time"], "survival", tuple(lines))
-    return Outcome(tables={"Survival": shown}, coefficients=shown, curves=(curve,))
+    tables = {"Survival": shown}
+    if not noisy and not settings["least"]:
+        tables["Median survival"] = median_survival(table, group)
+    curve = survival_curve(table, group, settings["time"], settings["least"], settings["level"])
+    return Outcome(tables=tables, coefficients=shown, curves=(curve,))
+
+
+def survival_curve(
+    table: pandas.DataFrame, group: str | None = None, unit: str = "time", least: float = 0, level: float = 0.95
+) -> Curve:
+    """Draw a table of `survival_counts`: a line for each group, with its band where the table has intervals.
+
+    Parameters
+    ----------
+    group : str, optional
+        Column of the table that tells groups apart.
+    unit : str
+        What stands below the axis of time.
+    least : float
+        Where fewer are at risk, a line ends.
+    level : float
+        Of the intervals, for the note.
+    """
+    lines, banded = [], {"low", "high"} <= set(table)
+    for name, part in _by_group(table, group):
+        kept = part[part["at risk"] >= least]
+        kept = kept[np.isfinite(kept["survival"].astype(float))]
+        survival = kept["survival"].astype(float)
+        low, high = ((1.0, *kept[end].astype(float).fillna(survival)) if banded else () for end in ("low", "high"))
+        lines.append(Series(str(name), (0.0, *kept["time"].astype(float)), (1.0, *survival), low=low, high=high))
+    note = f"Bands are {level:.0%} intervals, point by point." if banded else ""
+    return Curve("Survival", unit, "survival", tuple(lines), note=note)
+
+
+def survival_plot(table: pandas.DataFrame, group: str | None = None, unit: str = "time", least: float = 0) -> Figure:
+    """Draw a table of `survival_counts` as SVG; arguments as `survival_curve`."""
+    return Figure(survival_curve(table, group, unit, least))
+
+
+def median_survival(table: pandas.DataFrame, group: str | None = None, share: float = 0.5) -> pandas.DataFrame:
+    """The time at which survival falls to one half, by group, with the interval in which the band crosses that.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        Of `survival_counts`.
+    group : str, optional
+        Column of the table that tells groups apart.
+    share : float
+        Other quantiles of survival, such as 0.75 for the time until which a quarter has had the event.
+
+    Returns
+    -------
+    pandas.DataFrame
+        `median` (or `time`, of another share), `low`, `high` by group; NaN where survival stays above. They are among the times
+        asked for. Where survival stays exactly there, the middle of that stretch, as R has it.
+
+    Source
+    ------
+    Brookmeyer & Crowley 1982.
+    """
+    import pandas
+
+    if not 0 < share < 1:
+        raise SettingsInvalid(f"share={share!r} of survival.", remedy="Between 0 and 1, such as 0.5 for the median.")
+    rows, names = [], []
+    for name, part in _by_group(table, group):
+        names.append(str(name))
+        times = part["time"].to_numpy(dtype=float)
+        curves = [part[column].to_numpy(dtype=float) for column in ("survival", "low", "high") if column in part]
+        rows.append([_falls_to(times, curve, share) for curve in curves] + [np.nan] * (3 - len(curves)))
+    columns = ["median" if share == 0.5 else "time", "low", "high"]
+    return pandas.DataFrame(rows, columns=columns, index=pandas.Index(names, name=group or "group"))
+
+
+def _falls_to(times: Array, curve: Array, share: float) -> float:
+    """The first time at which a falling curve is at or below a share."""
+    below = np.flatnonzero(curve <= share * (1 + 1e-12))
+    if not len(below):
+        return float("nan")
+    after = np.flatnonzero(curve < share * (1 - 1e-12))
+    if curve[below[0]] < share * (1 - 1e-12) or not len(after):
+        return float(times[below[0]])
+    return float(times[below[0]] + times[after[0]]) / 2
+
+
+def _by_group(table: pandas.DataFrame, group: str | None) -> Iterable[tuple[Any, pandas.DataFrame]]:
+    return [("all", table)] if group is None else table.groupby(group, sort=False)
 
 
 @program(
