@@ -1,0 +1,1 @@
+"""Mixed models: intercepts of sites or of other clusters, drawn from a normal distribution."""
