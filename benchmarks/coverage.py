@@ -62,11 +62,12 @@ def one(model: str, n: int, epsilon: float, seed: int) -> tuple[np.ndarray, np.n
     fit = inference(federation, "y ~ a + b + c + group", epsilon=epsilon, delta=1e-5)
     if fit.covariance is None:
         return None
-    truth = np.array([SLOPES[name] + (RARE if (model, name) == ("rare", "Intercept") else 0.0) for name in fit.names])
-    truth = fit.rows.factor * truth * (SHRUNK if model == "linear" else 1.0)
-    low, high = fit.conf_int().T
-    asked = fit.se_ > 0
-    return ((low <= truth) & (truth <= high))[asked], ((high - low) / fit.rows.factor)[asked]
+    told = fit.own_intervals()
+    truth = np.array([SLOPES[name] + (RARE if (model, name) == ("rare", "Intercept") else 0.0) for name in told.index])
+    truth = truth * (SHRUNK if model == "linear" else 1.0)
+    low, high = told["low"].to_numpy(), told["high"].to_numpy()
+    asked = told["se"].to_numpy() > 0
+    return ((low <= truth) & (truth <= high))[asked], (high - low)[asked]
 
 
 def cell(model: str, n: int, epsilon: float, runs: int, first: int = 0) -> dict[str, Any]:

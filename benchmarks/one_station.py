@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.core.toml import to_toml
 from hedgerow.crypto.keys import AgreementKey, Identity, Roster
 from hedgerow.data import Table
 from hedgerow.engines.message_queue import MessageQueue
@@ -24,7 +25,6 @@ from hedgerow.network.station.local_data import local_data
 from hedgerow.network.station.station import Station
 from hedgerow.store import last
 from hedgerow.study import build_remote, parse
-from hedgerow.study.toml import to_toml
 from hedgerow.wire.envelope import KeyMaterial, PublicIdentity
 from hedgerow.wire.values import pack, unpack
 

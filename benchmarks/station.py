@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.core.toml import to_toml
 from hedgerow.engines.message_queue import MessageQueue
 from hedgerow.engines.network import Network
 from hedgerow.engines.rails.socket_rail import SocketRail
@@ -31,7 +32,6 @@ from hedgerow.network.identity.key_folder import KeyFolder
 from hedgerow.network.station.config import read_config
 from hedgerow.store import last
 from hedgerow.study import build_remote, parse
-from hedgerow.study.toml import to_toml
 from hedgerow.wire.values import pack, unpack
 
 HELLO, GATE, SIGTERM = 0.5, 120.0, 2.0
