@@ -10,7 +10,7 @@ import hedgerow as hr
 from hedgerow import data
 from hedgerow.report import Series
 from hedgerow.stats import logistic_regression, roc
-from hedgerow.stats.quality.cells import BINS, MOST_BINS, inner_edges, number_of_bins, starts_of_cells
+from hedgerow.stats.quality.cells import BINS, MOST_BINS, inner_edges, number_of_bins, starts_beside, starts_of_cells
 from hedgerow.stats.quality.curve import band, figure_of
 
 ILL = "ill ~ age + dose + stage"
@@ -63,19 +63,18 @@ def test_edges_lie_around_the_share_of_events():
 
 # ---- cells ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("n", "least", "starts"),
+    ("others", "events", "least", "starts"),
     [
-        ([10, 10, 10], 10, [0, 1, 2]),
-        ([3, 3, 3, 3], 10, [0]),
-        ([4, 7, 0, 12, 1], 10, [0, 2]),
-        ([0, 0, 30, 0, 9], 10, [0]),
-        ([30, 0, 0, 5, 5], 10, [0, 1]),
-        ([1, 2], 10, [0]),
-        ([1, 2, 3], 0, [0, 1, 2]),
+        ([10, 10, 10], [10, 10, 10], 10, [0, 1, 2]),
+        ([3, 3, 3, 3], [3, 3, 3, 3], 10, [0]),
+        ([30, 12, 4, 0], [0, 4, 12, 30], 10, [0, 1, 3]),
+        ([50, 0, 30, 0], [0, 0, 9, 40], 10, [0, 2]),
+        ([1, 2], [0, 5], 10, [0]),
+        ([1, 2, 3], [0, 0, 1], 0, [0, 1, 2]),
     ],
 )
-def test_cells_end_as_soon_as_they_hold_enough_and_the_last_joins_its_neighbour(n, least, starts):
-    np.testing.assert_array_equal(starts_of_cells(np.array(n, dtype=float), least), starts)
+def test_cells_show_no_small_count_of_a_class(others, events, least, starts):
+    np.testing.assert_array_equal(starts_of_cells(np.array(others, float), np.array(events, float), least), starts)
 
 
 # ---- the band -------------------------------------------------------------------------------------------------------
@@ -110,3 +109,21 @@ def test_noisy_counts_have_a_curve_and_no_interval(ill):
 def test_a_band_has_two_ends_for_every_x():
     with pytest.raises(hr.errors.StudyInvalid, match="band"):
         Series("one", (1.0, 2.0), (1.0, 2.0), low=(0.0,), high=(1.0,))
+
+
+def test_cells_of_other_edges_tell_no_small_count_beside_those_that_are_shown():
+    rng = np.random.default_rng(5)
+    score, event = rng.normal(size=2000), rng.random(2000) < 0.3
+    halves = [np.linspace(-2.5, 2.5, k) for k in (17, 12)]
+
+    def by_bin(edges):
+        bins = np.searchsorted(edges, score)
+        return [np.bincount(bins[event == kind], minlength=len(edges) + 1).astype(float) for kind in (False, True)]
+
+    first = starts_of_cells(*by_bin(halves[0]), 10)
+    shown = halves[0][first[1:] - 1]
+    alone = halves[1][starts_of_cells(*by_bin(halves[1]), 10)[1:] - 1]
+    beside = halves[1][starts_beside(halves[1], *by_bin(halves[1]), 10, [(shown, *by_bin(shown))])[1:] - 1]
+    assert len(beside)
+    small = [any(((part > 0) & (part < 10)).any() for part in by_bin(np.union1d(shown, other))) for other in (alone, beside)]
+    assert small == [True, False]

@@ -11,8 +11,8 @@ import hedgerow as hr
 from hedgerow import data
 from hedgerow.data import Column, Schema, Table
 from hedgerow.engines import InProcess
-from hedgerow.errors import NotConverged, NotFinite, NotIdentified, Separated
-from hedgerow.stats import linear_regression, logistic_regression
+from hedgerow.errors import DisclosureExceeded, HedgerowWarning, NotConverged, NotFinite, NotIdentified, Separated
+from hedgerow.stats import design_of, linear_regression, logistic_regression, newton
 
 LEVELS = ("a", "b", "c")
 
@@ -159,6 +159,31 @@ def test_an_undefined_expression_is_named(rng):
 def test_parties_that_come_and_go_keep_it_from_converging(rng):
     x = rng.normal(size=500)
     fed = hr.engines.on(made((rng.random(500) < 1 / (1 + np.exp(-x))).astype(float), x=x), InProcess(dropout_rate=0.2))
-    with pytest.raises(NotConverged, match="after 12 rounds") as caught:
+    with (
+        pytest.warns(HedgerowWarning, match=r"round \d+ of this fit (lost|added) about \d+ records"),
+        pytest.raises(NotConverged, match="after 12 rounds") as caught,
+    ):
         logistic_regression(fed, "y ~ x", max_rounds=12)
     assert "drop out" in str(caught.value)
+
+
+@pytest.mark.parametrize(("lost", "refused"), [(0, False), (3, True), (40, False)])
+def test_a_round_about_a_few_records_more_or_less_is_refused(rng, lost, refused):
+    x = rng.normal(size=500)
+    y = (rng.random(500) < 1 / (1 + np.exp(-x))).astype(float)
+
+    def rounds(n, start=None):
+        some = made(y[:n], x=x[:n])
+        return newton(some, design_of(some.schema, "y ~ x", "binomial"), start=start)
+
+    whole = rounds(500)
+    states = [next(whole) for _ in range(3)]
+    resumed = rounds(500 - lost, states[-1])
+    if refused:
+        with pytest.raises(DisclosureExceeded, match="round 4 of this fit lost fewer than 5 records"):
+            next(resumed)
+    elif lost:
+        with pytest.warns(HedgerowWarning, match="round 4 of this fit lost about 40 records"):
+            next(resumed)
+    else:
+        next(resumed)

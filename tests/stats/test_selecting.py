@@ -14,6 +14,7 @@ COLUMNS = {
     "dose": RNG.uniform(0, 1, N),
     "sick": (RNG.uniform(size=N) < 0.3) * 1.0,
     "rare": (np.arange(N) < 3) * 1.0,
+    "lab": np.r_[[np.nan] * 3, np.zeros(N - 3)],
     "town": np.r_[np.zeros(N // 2, int), np.ones(N // 2 - 2, int), 2, 2],
 }
 SCHEMA = Schema(
@@ -21,6 +22,7 @@ SCHEMA = Schema(
         Column("age", "number", low=20, high=90),
         Column("dose", "number", low=0, high=1),
         Column("sick", "binary"),
+        Column("lab", "number", low=0, high=1, optional=True),
         Column("rare", "binary"),
         Column("town", "category", levels=("a", "b", "c")),
     )
@@ -54,6 +56,16 @@ def found(formula, offset=None, w=None):
         "dose ~ town:age",
         "dose ~ town:sick",
         "dose ~ I((age / 88) ** 4000)",
+        "dose ~ rcs(age, [40, 88.5, 89, 89.5])",  # its last column is zero below 88.5
+        "dose ~ rcs(age, [88.1, 88.2, 88.3, 88.4, 88.5]) + rcs(age, [40, 50, 60])",
+        "dose ~ rcs(age, [40, 60.1, 80]) + rcs(age, [60.2, 60.3, 70]) + rcs(age, [60.0, 60.4, 75])",
+        "dose ~ rcs(age, [88.4, 88.5, 100])",
+        "dose ~ rcs(age, [88.4, 89.7, 89.8, 89.9])",
+        "dose ~ bs(age, [88.5])",
+        "dose ~ bs(age, [50, 50.1, 50.2], 1)",
+        "dose ~ rare:rcs(age, [30, 50, 70])",
+        "dose ~ missing(lab)",
+        "dose ~ I(missing(lab) * age)",
     ],
 )
 def test_a_formula_that_chooses_three_records_is_found(formula):
@@ -73,6 +85,9 @@ def test_an_offset_that_hides_all_records_but_three_is_found():
         "dose ~ sick:age + age:dose + I(age > 50):I(dose > 0.5)",
         "I(age > 50) ~ dose",
         "dose ~ I(age > 100) + I(rare + dose)",
+        "dose ~ sick*rcs(age, [35, 50, 70]) + rcs(age, [30, 50, 80])",
+        "dose ~ sick + rcs(age, [21, 35, 60, 88.5])",
+        "dose ~ bs(age, [40, 60]) + bs(dose, [0.3, 0.6]):sick",
     ],
 )
 def test_an_ordinary_formula_chooses_nothing(formula):

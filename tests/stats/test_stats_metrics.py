@@ -32,7 +32,8 @@ from hedgerow.stats import (
     svm,
 )
 from hedgerow.stats.counts import count_bound
-from hedgerow.stats.quality.metrics import LIMIT, calibrated, classified, classified_bounds, error_bounds, squared_errors
+from hedgerow.stats.quality.calibration import calibrated
+from hedgerow.stats.quality.metrics import LIMIT, classified, classified_bounds, error_bounds, squared_errors
 from hedgerow.stats.quality.odds import _tables, events_by_column, table_bounds
 from hedgerow.stats.quality.roc import scores_by_class
 

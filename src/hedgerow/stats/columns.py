@@ -12,6 +12,7 @@ from hedgerow.core.apart import columns_apart
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
+from hedgerow.data.column import READABLE
 from hedgerow.errors import HedgerowWarning, SchemaInvalid, SettingsInvalid
 
 if TYPE_CHECKING:
@@ -48,12 +49,14 @@ def chosen(schema: Schema, names: Sequence[str] | None, kinds: Sequence[str]) ->
         A name is unknown; a named column is of another kind, or holds arrays. No party was asked.
     """
     if names is None:
-        found = [c for c in schema if c.role in ("feature", "target") and c.kind in kinds and not c.shape]
+        found = [c for c in schema if c.role in READABLE and c.kind in kinds and not c.shape]
     else:
         found = [schema[name] for name in ([names] if isinstance(names, str) else names)]
     if not found:
         raise SchemaInvalid(f"no column is {' or '.join(kinds)}.", remedy="Name the columns to read.")
     for column in found:
+        if column.role == "id":
+            raise SchemaInvalid(f"column {column.name!r} has role 'id', which no statistic reads.", remedy="Leave it out.")
         if column.kind not in kinds or column.shape:
             held = f"holds arrays of shape {column.shape}" if column.shape else f"is of kind {column.kind!r}"
             raise SchemaInvalid(

@@ -2,7 +2,7 @@
 
     column    x = as(a, b, ...)              arithmetic on one record; see `hedgerow.stats.expressions`
     range     by interval arithmetic from the declared ranges of a, b, ...; or declared, and then values outside are refused
-    missing   where one of a, b, ... is: also of a comparison, which numpy would call false
+    missing   where one of a, b, ... is: also of a comparison, which numpy would call false; but of `missing(a)` never
 
 A derived column says its expression in its declaration, so that parties that compute it otherwise do not agree.
 """
@@ -45,6 +45,11 @@ class Derivation:
     def formula(self) -> str:
         """The expression, spelt in one way; raises FormulaInvalid (HR-310)."""
         return ast.unparse(expressions.read(self.expression)).replace("np.", "")  # the only name with a dot
+
+    @property
+    def valued(self) -> tuple[str, ...]:
+        """Those of which it reads more than whether a value is missing."""
+        return tuple(name for name in self.sources if name not in expressions.indicated(self.expression))
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -105,7 +110,7 @@ def _declared(name: str, one: Derivation, schema: Schema) -> Column:
         if schema[source].kind == "category" or schema[source].shape:
             raise SchemaInvalid(f"the derived column {name!r} reads {source!r}, which is no number.", remedy="Read numbers.")
     known = {"unit": one.unit, "description": one.description, "formula": one.formula}
-    optional = any(schema[source].optional for source in one.sources)
+    optional = any(schema[source].optional for source in one.valued)
     if expressions.is_binary(one.expression, schema):
         return Column(name, "binary", optional=optional, **known)
     low, high = one.span or expressions.interval(one.expression, schema) or (None, None)
@@ -113,7 +118,8 @@ def _declared(name: str, one: Derivation, schema: Schema) -> Column:
 
 
 def _computed(one: Derivation, column: Column, columns: Mapping[str, np.ndarray]) -> tuple[np.ndarray, list[Fault]]:
-    absent = np.logical_or.reduce([lacking(columns[source]) for source in one.sources])
+    nowhere = np.zeros(len(columns[one.sources[0]]), bool)
+    absent = np.logical_or.reduce([nowhere, *(lacking(columns[source]) for source in one.valued)])
     values = np.broadcast_to(expressions.evaluate(one.expression, columns), absent.shape)
     undefined = np.flatnonzero(~np.isfinite(values) & ~absent)
     values = np.where(absent, np.nan, values)

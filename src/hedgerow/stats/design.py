@@ -13,26 +13,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.party import PRESENT, WEIGHTS
 from hedgerow.core.question import elementwise_where, travels
-from hedgerow.data import Table
+from hedgerow.data import Schema, Table
 from hedgerow.data.declared import series_values, uncoded
 from hedgerow.data.frames import RawTable
-from hedgerow.errors import FormulaInvalid, NotBinary, OutOfRange
+from hedgerow.errors import FormulaInvalid, NotBinary, OutOfRange, SettingsInvalid
 
 from .columns import heaviest, warn_of_fractions
-from .expressions import Interval, evaluate, interval, is_arithmetic, is_binary
+from .expressions import Interval, evaluate, indicator, interval, is_arithmetic, is_binary, missing_in
 from .factors import Factor, Levels, Number, Term
 from .formula import read_formula, read_number
 from .linear.losses import FamilyName, loss_of
-
-if TYPE_CHECKING:
-    from hedgerow.data import Schema
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,11 @@ class Design:
     offset : str or None
         Column or expression that is added to the linear predictor.
     weights : str or None
-        Column of record weights, which count as repeated records.
+        Column of record weights, which count as repeated records, or are of probability.
+    probability : bool
+        Whether weights make a sample stand for others, instead of repeating records.
+    cluster : str or None
+        Column of records that belong together, for robust errors.
     weight_limit : float or None
         Largest weight by declared range.
     scales : tuple of float
@@ -65,6 +66,8 @@ class Design:
     weights: str | None = None
     weight_limit: float | None = 1.0
     scales: tuple[float, ...] = ()
+    probability: bool = False
+    cluster: str | None = None
 
     @classmethod
     def of(
@@ -75,6 +78,8 @@ class Design:
         offset: str | None = None,
         weights: str | None = None,
         classes: bool = False,
+        probability: str | None = None,
+        cluster: str | None = None,
     ) -> Design:
         """Read a formula against a schema; see `hedgerow.stats.formula.read_formula`.
 
@@ -86,18 +91,54 @@ class Design:
             Column; by default the parties' own record weights.
         classes : bool
             Whether the target is a category of any number of levels.
+        probability : str, optional
+            Column of probability weights, in the place of `weights`.
+        cluster : str, optional
+            Column of records that belong together; it may be an id, and is read for robust errors alone.
+
+        Raises
+        ------
+        SettingsInvalid (HR-511)
+            Two kinds of weights at once.
         """
+        if probability and (weights or schema.weight):
+            raise SettingsInvalid(
+                f"weights {(weights or schema.weight)!r} repeat records, and {probability!r} are weights of probability.",
+                remedy="Give one of the two; a schema's weight column loses its role by table.with_roles(...).",
+            )
+        weights = weights or probability
         offset = offset or schema.offset
         aside = [name for text in (offset, weights) if text for name in read_number(text, schema).reads(schema)]
         response, terms = read_formula(formula, schema, aside, classes=classes)
-        spec = cls(formula, response, terms, schema, offset, weights, heaviest(schema, weights))
-        read = schema.select(tuple(dict.fromkeys([*response.reads(schema), *spec.reads, *aside])))
-        return replace(spec, schema=read.allowing(missing=False))
+        spec = cls(
+            formula, response, terms, schema, offset, weights, heaviest(schema, weights), (), probability is not None, cluster
+        )
+        valued = [*aside, *([cluster] if cluster else [])]
+        read = schema.select(tuple(dict.fromkeys([*response.reads(schema), *spec.reads, *valued])))
+        asked = {name for name in spec.asked_missing if name not in valued}
+        return replace(spec, schema=Schema(tuple(replace(one, optional=one.name in asked) for one in read)))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the columns, in order."""
         return tuple(name for term in self.terms for name in term.names)
+
+    @property
+    def asked_missing(self) -> tuple[str, ...]:
+        """Columns of which the formula asks `missing(x)`."""
+        factors = (self.response, *(factor for term in self.terms for factor in term.factors))
+        texts = [one.text for one in factors if isinstance(one, Number) and one.text not in self.schema]
+        return tuple(dict.fromkeys(name for text in texts for name in missing_in(text)))
+
+    @property
+    def indicated(self) -> tuple[str, ...]:
+        """Columns of which nothing is read but whether a value is missing."""
+        return tuple(column.name for column in self.schema if column.optional)
+
+    @property
+    def valued(self) -> tuple[str, ...]:
+        """Columns whose values are read: records that lack one are left out."""
+        return tuple(column.name for column in self.schema if not column.optional)
 
     @property
     def size(self) -> int:
@@ -166,6 +207,7 @@ class Design:
     # ---- rows -------------------------------------------------------------------------------------------------------
     def matrix(self, columns: Mapping[str, Array], n: int) -> Array:
         """Return the right-hand side of `n` records, shape (n, size)."""
+        columns = self.noting(columns)
         found, start = np.empty((n, self.size)), 0
         for term in self.terms:
             end = start + len(term.names)
@@ -174,6 +216,12 @@ class Design:
         if self.scales:
             found /= self._scales
         return found
+
+    def noting(self, columns: Mapping[str, Array]) -> Mapping[str, Array]:
+        """Columns, and with them those of `missing(x)`, as parties have noted them or from admitted values."""
+        absent = [name for name in self.indicated if indicator(name) not in columns and name in columns]
+        noted = {indicator(name): self.schema[name].lacks(np.asarray(columns[name])).astype(np.float64) for name in absent}
+        return {**columns, **noted} if noted else columns
 
     def offsets(self, columns: Mapping[str, Array], n: int) -> Array:
         """Return what is added to the linear predictor, shape (n,)."""
@@ -218,11 +266,19 @@ def _lacks(values: Any) -> bool:
 
 
 def design_of(
-    schema: Schema, formula: str, family: FamilyName, *, offset: str | None = None, weights: str | None = None
+    schema: Schema,
+    formula: str,
+    family: FamilyName,
+    *,
+    offset: str | None = None,
+    weights: str | None = None,
+    probability: str | None = None,
+    cluster: str | None = None,
 ) -> Design:
     """Read a formula and check that its target fits the family; nobody is asked."""
-    spec = Design.of(formula, schema, offset=offset, weights=weights)
-    warn_of_fractions(schema, weights)
+    spec = Design.of(formula, schema, offset=offset, weights=weights, probability=probability, cluster=cluster)
+    if not spec.probability:
+        warn_of_fractions(schema, weights)
     law = loss_of(family)
     if not law.binary and isinstance(spec.response, Levels):
         raise FormulaInvalid(f"target {spec.response.column!r} is a category.", remedy="Use logistic_regression.")
@@ -251,6 +307,7 @@ def design(columns: Mapping[str, Array], *, spec: Design) -> dict[str, Array]:
     Of records that were left out before (`hedgerow.data.complete_cases`) rows are zeros and targets 1, whatever the formula
     makes of the values that stand in.
     """
+    columns = spec.noting(columns)
     y = spec.response.columns(columns)[:, 0]
     prepared = {"X": spec.matrix(columns, len(y)), "y": y, "offset": spec.offsets(columns, len(y))}
     if PRESENT in columns and not (there := np.asarray(columns[PRESENT])).all():
@@ -259,6 +316,8 @@ def design(columns: Mapping[str, Array], *, spec: Design) -> dict[str, Array]:
             "y": np.where(there, y, 1.0),
             "offset": np.where(there, prepared["offset"], 0.0),
         }
+    if spec.cluster is not None:
+        prepared["cluster"] = np.asarray(columns[spec.cluster])
     if spec.weights is None:
         return prepared
     w = np.asarray(columns[spec.weights], dtype=np.float64)

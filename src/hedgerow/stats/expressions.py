@@ -1,7 +1,8 @@
 """Expressions in formulas: arithmetic on the values of one record, computed without evaluating code.
 
 A formula may have come over a network. Its expressions are read into Python's syntax tree, and only what is listed here
-is computed: numbers, columns, `+ - * / **`, comparisons, and a few functions of one argument. So an expression is
+is computed: numbers, columns, `+ - * / **`, comparisons, a few functions of one argument, columns of splines with known knots
+(`hedgerow.stats.splines`), and `missing(x)`, which is 1 where a value is missing and 0 elsewhere. So an expression is
 record-wise by construction, and its range follows from the declared ranges of its columns by interval arithmetic.
 """
 
@@ -17,9 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hedgerow.core.arrays import Array
+from hedgerow.data.column import lacking
 from hedgerow.errors import FormulaInvalid, suggestion
 
 from .columns import range_of
+from .splines import SPLINES, Spline, spline_at
 
 if TYPE_CHECKING:
     from hedgerow.data import Schema
@@ -38,9 +41,11 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "sqrt": np.sqrt,
 }
 """All but `abs` rise, which `_range_of_call` relies on."""
-EXACT = frozenset({"I", "abs", "sqrt"})
+MISSING = "missing"
+"""Of a column alone: whether its value is missing."""
+EXACT = frozenset({"I", "abs", "sqrt", MISSING, *SPLINES})
 """Functions whose bits IEEE 754 defines."""
-STATEFUL = ("center", "scale", "standardize", "poly", "bs", "cs", "cr", "cc", "te", "rank", "lag", "cut", "qcut")
+STATEFUL = ("center", "scale", "standardize", "poly", "cs", "cr", "cc", "te", "rank", "lag", "cut", "qcut")
 OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -76,10 +81,38 @@ def read(text: str) -> ast.expr:
 
 def variables(text: str) -> tuple[str, ...]:
     """Return the columns that an expression reads, in the order of their first mention."""
+    return tuple(dict.fromkeys(node.id for node in _named(text)))
+
+
+def indicated(text: str) -> tuple[str, ...]:
+    """Return the columns of which an expression reads whether a value is missing, and nothing else."""
+    inside = {node.args[0] for node in ast.walk(read(text)) if asks_missing(node)}  # type: ignore[attr-defined]
+    valued = {node.id for node in _named(text) if node not in inside}
+    return tuple(name for name in variables(text) if name not in valued)
+
+
+def missing_in(text: str) -> tuple[str, ...]:
+    """Return the columns x of which an expression has `missing(x)`."""
+    asked = (node.args[0].id for node in ast.walk(read(text)) if asks_missing(node))  # type: ignore[attr-defined]
+    return tuple(dict.fromkeys(asked))
+
+
+def indicator(name: str) -> str:
+    """The expression that is 1 where a column's value is missing."""
+    return f"{MISSING}({name})"
+
+
+def _named(text: str) -> list[ast.Name]:
+    """The columns of an expression, in order."""
     calls = {node.func for node in ast.walk(read(text)) if isinstance(node, ast.Call)}
     modules = {node.value for node in calls if isinstance(node, ast.Attribute)}
     names = [node for node in ast.walk(read(text)) if isinstance(node, ast.Name) and node not in calls | modules]
-    return tuple(dict.fromkeys(node.id for node in sorted(names, key=lambda node: node.col_offset)))
+    return sorted(names, key=lambda node: node.col_offset)
+
+
+def asks_missing(node: ast.AST) -> bool:
+    """Whether a node is `missing(x)`."""
+    return isinstance(node, ast.Call) and _function(node) == MISSING
 
 
 def evaluate(text: str, columns: Mapping[str, Array]) -> Array:
@@ -131,13 +164,13 @@ def interval(text: str, schema: Schema) -> Interval | None:
 
 
 def is_binary(text: str, schema: Schema) -> bool:
-    """Whether an expression can only be 0 or 1: a binary column, an integer in [0, 1], or a comparison."""
+    """Whether an expression can only be 0 or 1: a binary column, an integer in [0, 1], a comparison, or missing(x)."""
     if text in schema:
         return schema[text].kind == "binary" or (schema[text].kind == "integer" and range_of(schema[text]) == (0, 1))
     tree = read(text)
     while isinstance(tree, ast.Call) and _function(tree) == "I":
         tree = tree.args[0]
-    return isinstance(tree, ast.Compare)
+    return isinstance(tree, ast.Compare) or asks_missing(tree)
 
 
 def _check(node: ast.expr, text: str) -> None:
@@ -154,6 +187,10 @@ def _check(node: ast.expr, text: str) -> None:
             _check(right, text)
         case ast.Call(args=[inner], keywords=[]) if _function(node) in FUNCTIONS:
             _check(inner, text)
+        case ast.Call(args=[ast.Name()], keywords=[]) if _function(node) == MISSING:
+            return
+        case ast.Subscript() if spline_at(node) is not None:
+            _check(_spline(node)[1], text)
         case ast.Call():
             raise _unknown_function(_function(node), text)
         case _:
@@ -161,6 +198,13 @@ def _check(node: ast.expr, text: str) -> None:
                 f"{ast.unparse(node)!r} in {text!r} is not arithmetic on columns.",
                 remedy="Use numbers, columns, + - * / **, one comparison, and " + ", ".join(sorted(FUNCTIONS)) + ".",
             )
+
+
+def _spline(node: ast.AST) -> tuple[Spline, ast.expr]:
+    """A column of a spline that passed the check, and the expression inside."""
+    found = spline_at(node)
+    assert found is not None, "it was read before"
+    return found
 
 
 def _function(call: ast.Call) -> str:
@@ -177,12 +221,19 @@ def _unknown_function(name: str, text: str) -> FormulaInvalid:
             f"{name}(...) in {text!r} needs all records at once, and a party has only its own.",
             remedy="To centre or scale, use hr.stats.standardise(federation, columns) and the plain column.",
         )
+    if name in SPLINES:
+        return FormulaInvalid(
+            f"{name}(...) in {text!r} is several columns, and stands inside an expression.",
+            remedy="Write it as a term of its own, or by a colon: rcs(age, [30, 45, 60]):sex.",
+        )
+    if name == MISSING:
+        return FormulaInvalid(f"{text!r} asks what is missing of an expression.", remedy="Write missing(x) of a column.")
     if name in FUNCTIONS or name == "C":
         return FormulaInvalid(
             f"{text!r} calls {name} with more than one argument, or inside an expression.",
             remedy="Write log(age), or C(group) as a term of its own.",
         )
-    return FormulaInvalid(f"{name!r} in {text!r} is not a function.", remedy=suggestion(name, FUNCTIONS))
+    return FormulaInvalid(f"{name!r} in {text!r} is not a function.", remedy=suggestion(name, (*FUNCTIONS, *SPLINES, MISSING)))
 
 
 def _at_once(function: Callable[..., Any], *operands: Any) -> Any:
@@ -204,10 +255,22 @@ def _value(node: ast.AST, columns: Mapping[str, Array], call: Callable[..., Any]
         case ast.Compare(left=left, ops=[op], comparators=[right]):
             told = COMPARISONS[type(op)](_value(left, columns, call), _value(right, columns, call))
             return np.asarray(told, dtype=np.float64)  # sums of booleans would be a logical or
+        case ast.Subscript():
+            spline, inner = _spline(node)
+            return spline.value(_value(inner, columns, call))
+        case ast.Call(args=[ast.Name(id=name)]) if asks_missing(node):
+            return _missing(name, columns)
         case ast.Call(args=[inner]):
             name, value = _function(node), _value(inner, columns, call)
             return FUNCTIONS[name](value) if name in EXACT else call(FUNCTIONS[name], value)
     raise AssertionError(f"{ast.dump(node)} passed the check")
+
+
+def _missing(name: str, columns: Mapping[str, Array]) -> Array:
+    """Ones where a value is missing: as parties have noted it, or of numbers as they were admitted."""
+    if (noted := indicator(name)) in columns:
+        return np.asarray(columns[noted], dtype=np.float64)
+    return lacking(np.asarray(columns[name])).astype(np.float64)
 
 
 def _range(node: ast.AST, schema: Schema) -> Interval | None:
@@ -218,6 +281,12 @@ def _range(node: ast.AST, schema: Schema) -> Interval | None:
             return range_of(schema[name])
         case ast.Compare():
             return (0.0, 1.0)
+        case ast.Call() if asks_missing(node):
+            return (0.0, 1.0)
+        case ast.Subscript():
+            spline, inner = _spline(node)
+            found = _range(inner, schema)
+            return found and _hull(np.array(spline.range_of(*found)))
         case ast.UnaryOp(op=op, operand=inner):
             sign = -1.0 if isinstance(op, ast.USub) else 1.0
             found = _range(inner, schema)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +14,16 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.data import LeftOut
 from hedgerow.display import displayed
-from hedgerow.errors import SettingsInvalid
-from hedgerow.report import Figure
+from hedgerow.errors import MissingColumn, SettingsInvalid, suggestion
+from hedgerow.report import Figure, ForPapers
 
 from .columns import is_exact, upper_end
 from .design import Design
 from .linear.loss import Loss
 from .linear.losses import FamilyName, loss_of
 from .provenance import provenance
+from .sandwich import Errors, sandwich_of
+from .spline_curves import SplineCurves, wald_test
 from .state import NewtonState, solve
 
 if TYPE_CHECKING:
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 
 @displayed
 @dataclass(frozen=True, eq=False)
-class Fit:
+class Fit(ForPapers, SplineCurves):
     """Estimates of a regression, with d coefficients.
 
     Attributes
@@ -66,6 +69,10 @@ class Fit:
         How it was estimated, in words; empty for maximum likelihood.
     cases : LeftOut or None
         Records that lack a value of the formula; None where none may.
+    errors : {"model", "HC0", "HC1", "HC2", "HC3", "cluster", "party"}
+        What `covariance` is made of; see `hedgerow.stats.sandwich`.
+    n_clusters : float or None
+        Of clustered errors.
     """
 
     spec: Design
@@ -88,6 +95,8 @@ class Fit:
     alpha_se: float | None = None
     method: str = ""
     cases: LeftOut | None = None
+    errors: Errors = "model"
+    n_clusters: float | None = None
 
     @property
     def law(self) -> Loss:
@@ -113,20 +122,45 @@ class Fit:
 
     @property
     def statistic_(self) -> Array:
-        """Coefficients over their standard errors, shape (d,): t for a linear regression, z otherwise."""
+        """Coefficients over their standard errors, shape (d,): t for a linear regression and for clusters, z otherwise."""
         return self.coef_ / self.se_
+
+    @property
+    def df_inference(self) -> float | None:
+        """Degrees of freedom of t: clusters less one, or residual ones of a linear regression; None where z is meant."""
+        if self.n_clusters is not None:
+            return self.n_clusters - 1
+        return self.df_residual if self.law.quadratic else None
+
+    def wald(self, names: Sequence[str]) -> tuple[float, float, float]:
+        """Test that several coefficients are all zero, such as those of a category: statistic, their number, p.
+
+        The statistic is F where there are degrees of freedom for it, chi-squared over their number otherwise.
+
+        Raises
+        ------
+        MissingColumn (HR-403)
+            A coefficient has another name.
+        """
+        for name in names:
+            if name not in self.names:
+                raise MissingColumn(f"no coefficient is called {name!r}.", remedy=suggestion(name, self.names))
+        contrasts = np.eye(len(self.coef_))[[self.names.index(name) for name in names]]
+        return wald_test(self.coef_, self.covariance, contrasts, self.df_inference)
 
     @property
     def p_values(self) -> Array:
         """Two-sided p-values, shape (d,)."""
         below = -np.abs(self.statistic_)
-        p: Array = 2 * (special.stdtr(self.df_residual, below) if self.law.quadratic else special.ndtr(below))
+        df = self.df_inference
+        p: Array = 2 * (special.ndtr(below) if df is None else special.stdtr(df, below))
         return p
 
     def conf_int(self, level: float = 0.95) -> Array:
         """Confidence intervals of the coefficients, shape (d, 2)."""
         share = upper_end(level)
-        reach = special.stdtrit(self.df_residual, share) if self.law.quadratic else special.ndtri(share)
+        df = self.df_inference
+        reach = special.ndtri(share) if df is None else special.stdtrit(df, share)
         return np.column_stack([self.coef_ - reach * self.se_, self.coef_ + reach * self.se_])
 
     def odds_ratios(self, level: float = 0.95) -> pandas.DataFrame:
@@ -209,11 +243,13 @@ class Fit:
         df = len(self.coef_) - self.spec.has_constant
         if not self.law.quadratic or self.deviance is None or self.total_squares is None or df == 0:
             return None
+        if self.errors != "model":
+            return self.wald([name for name in self.names if name != "Intercept"])[::2] if "Intercept" in self.names else None
         statistic = (self.total_squares - self.deviance) / df / self.dispersion
         return statistic, float(special.fdtrc(df, self.df_residual, statistic))
 
     def _log_likelihood(self, deviance: float | None) -> float | None:
-        if deviance is None:
+        if deviance is None or self.spec.probability:  # weights of probability make no likelihood of the sample
             return None
         if self.law.binary:
             return -deviance / 2
@@ -257,7 +293,7 @@ class Fit:
         values = {
             "coef": self.coef_,
             "se": self.se_,
-            "t" if self.law.quadratic else "z": self.statistic_,
+            "z" if self.df_inference is None else "t": self.statistic_,
             "p": self.p_values,
             "low": low,
             "high": high,
@@ -291,6 +327,7 @@ def fit_of(
     asked_before: int = 0,
     *,
     alpha: float | None = None,
+    errors: Errors = "model",
 ) -> Fit:
     """Turn the last state of `newton` into a fit; `asked_before` is the length of the ledger before its first question."""
     exact = is_exact(federation)
@@ -299,15 +336,19 @@ def fit_of(
         inverse = solve(state.information, np.eye(spec.size))
     else:  # the information holds noise, and its inverse would pass for certainty
         inverse = np.full((spec.size, spec.size), np.nan)
+    robust = errors != "model" and "meat" in state.kept
+    covariance = sandwich_of(state, errors) if robust else dispersion * (inverse + inverse.T) / 2
     return Fit(
         spec=spec,
         family=family,
         coef_=state.beta,
-        covariance=dispersion * (inverse + inverse.T) / 2,
+        covariance=covariance,
         dispersion=dispersion,
-        n_records=state.n,
+        n_records=float(state.kept["rows"]) if spec.probability and robust else state.n,
+        errors=errors,
+        n_clusters=float(state.kept["clusters"]) if robust and "clusters" in state.kept else None,
         rounds=state.round,
-        **provenance(federation, asked_before, spec.schema.names),
+        **provenance(federation, asked_before, spec.valued),
         deviance=state.deviance if exact else None,
         total_squares=(state.total_squares if spec.has_constant else state.raw_squares) if exact else None,
         target_mean=state.mean if exact else None,

@@ -11,7 +11,6 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound
 from hedgerow.core.federation import Federation
-from hedgerow.data import complete_cases
 from hedgerow.errors import SettingsInvalid
 
 from .columns import schema_of
@@ -19,6 +18,7 @@ from .design import Design, design, design_of
 from .expressions import interval, is_binary
 from .factors import Levels, Number
 from .fit import Fit
+from .indicators import cases_of_model
 from .linear.asking import refuse_unbounded
 from .linear.reach import Reach
 from .scaling import Scaling
@@ -104,7 +104,7 @@ class Fitted:
 
     def ask(self, federation: Federation) -> Federation:
         """The federation with the design's rows prepared at each party."""
-        known = complete_cases(federation, self.spec.schema.names)
+        known = cases_of_model(federation, self.spec)
         return scaled(known, self.scaling).prepare(design, spec=self.spec)
 
     @property

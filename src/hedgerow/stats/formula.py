@@ -6,7 +6,8 @@ import ast
 import math
 import re
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from dataclasses import replace
+from itertools import groupby, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +15,9 @@ import numpy as np
 from hedgerow.errors import FormulaInvalid, MissingColumn, NotBinary, suggestion
 
 from .columns import levels_of
-from .expressions import variables
+from .expressions import indicated, indicator, interval, missing_in, variables
 from .factors import Factor, Levels, Number, Term
+from .splines import spline_at
 
 if TYPE_CHECKING:
     from hedgerow.data import Column, Schema
@@ -34,7 +36,8 @@ def read_formula(
     ----------
     formula : str
         `target ~ terms`, with `+ - : * ** .`, categories by themselves, as `C(c)` or `C(c, Treatment('level'))`, and the
-        functions of `hedgerow.stats.expressions`. `.` stands for every feature that is not the target or set aside.
+        functions of `hedgerow.stats.expressions`: also `missing(x)`, and the splines `rcs(age, [30, 45, 60, 75])` and
+        `bs(age, knots=[40, 60])`, each several columns. `.` stands for every feature that is not the target or set aside.
     schema : Schema
     aside : sequence of str
         Columns that `.` leaves out: offset and weights.
@@ -47,13 +50,75 @@ def read_formula(
         Before any party is asked.
     """
     target, groups = _parse(formula, schema, aside)
+    groups = _spread(formula, groups, schema)
     texts = list(dict.fromkeys(text for group in groups for text in group))
     factors = {text: read_factor(text, schema) for text in texts}
     coded = _coding(groups, factors)
     terms = tuple(Term(tuple(_coded(factors[text], reduced) for text, reduced in group)) for group in coded)
     if not terms:
         raise FormulaInvalid(f"{formula!r} has no columns.", remedy="Add a term, or 1 for the intercept.")
-    return _response(target, schema, classes), terms
+    response = _response(target, schema, classes)
+    _refuse_never_missing(formula, (response, *factors.values()), aside, schema)
+    return response, terms
+
+
+def _spread(formula: str, groups: list[list[str]], schema: Schema) -> list[list[str]]:
+    """Terms, and for each that has splines the terms of their columns; none twice."""
+    columns = [[_spline_columns(text, schema) for text in group] for group in groups]
+    n = sum(math.prod(map(len, group)) for group in columns)
+    if n > MOST_TERMS:
+        raise FormulaInvalid(
+            f"{formula!r} has {n} terms, and {MOST_TERMS} are the most.", remedy="Take fewer knots or products."
+        )
+    return [list(one) for one in dict.fromkeys(one for group in columns for one in product(*group))]
+
+
+def _spline_columns(text: str, schema: Schema) -> tuple[str, ...]:
+    """The columns of a spline, B-splines between the ends of the declared range; anything else is itself."""
+    try:
+        found = None if text in schema else spline_at(ast.parse(text, mode="eval").body)
+    except (SyntaxError, ValueError):
+        return (text,)
+    if found is None or found[0].column is not None:
+        return (text,)
+    spline = found[0]
+    if spline.kind == "bs" and spline.ends is None:
+        for name in variables(spline.of):
+            _column(name, schema)
+        ends = interval(spline.of, schema)
+        if ends is None:
+            raise FormulaInvalid(
+                f"{text!r} lies between the ends of the declared range, and {spline.of} declares none.",
+                remedy="Declare it: table.declare(age=(18, 90)); or write bs(age, knots=[40, 60], range=[18, 90]).",
+            )
+        spline = replace(spline, ends=ends)
+        if any(not ends[0] < knot < ends[1] for knot in spline.knots):
+            raise FormulaInvalid(
+                f"{text!r} has knots outside of the declared range [{ends[0]:g}, {ends[1]:g}].", remedy="Name knots inside."
+            )
+    return tuple(one.text for one in spline.columns)
+
+
+def _refuse_never_missing(formula: str, factors: Sequence[Factor], aside: Sequence[str], schema: Schema) -> None:
+    """Refuse `missing(x)` where it is zero in every record that the model keeps."""
+    texts = [one.text for one in factors if isinstance(one, Number) and one.text not in schema]
+    asked = {name for text in texts for name in missing_in(text)}
+    valued = {name for one in factors for name in one.reads(schema) if name not in _only_asked(one, schema)} | set(aside)
+    for name in sorted(asked):
+        if not schema[name].optional or name in valued:
+            why = (
+                "no value of it may be missing"
+                if not schema[name].optional
+                else "records that lack it are left out, since it is read"
+            )
+            raise FormulaInvalid(
+                f"{indicator(name)} in {formula!r} is zero in every record: {why}.",
+                remedy=f"Leave it out, or read no value of {name}: {indicator(name)} stands for it.",
+            )
+
+
+def _only_asked(factor: Factor, schema: Schema) -> tuple[str, ...]:
+    return indicated(factor.text) if isinstance(factor, Number) and factor.text not in schema else ()
 
 
 def read_number(text: str, schema: Schema) -> Number:
@@ -216,8 +281,9 @@ def read_factor(text: str, schema: Schema) -> Factor:
     if text in schema and _column(text, schema).kind == "category":
         return _levels(text, schema[text], None)
     names = (text,) if text in schema or text.isidentifier() else variables(text)
+    asked = () if text in schema or text.isidentifier() else indicated(text)
     for name in names:
-        if _column(name, schema).kind == "category":
+        if _column(name, schema).kind == "category" and name not in asked:
             raise FormulaInvalid(f"{name!r} in {text!r} is a category.", remedy=f"Use {name} or C({name}) by itself.")
     if not names:
         raise FormulaInvalid(f"{text!r} names no column.", remedy="Write 1 for the intercept.")
@@ -311,8 +377,12 @@ def _response(target: str, schema: Schema, classes: bool) -> Factor:
 
 def _column(name: str, schema: Schema) -> Column:
     if name not in schema:
-        raise MissingColumn(f"no column {name!r} in the schema.", remedy=suggestion(name, schema.names))
+        parties = "Parties are no column: within_sites has an intercept for each of them, and mixed_linear takes (1 | site)."
+        remedy = parties if name == "site" else suggestion(name, schema.names)
+        raise MissingColumn(f"no column {name!r} in the schema.", remedy=remedy)
     column = schema[name]
     if column.shape:
         raise FormulaInvalid(f"column {name!r} holds arrays of shape {column.shape}.", remedy="Use columns of numbers.")
+    if column.role == "id":
+        raise FormulaInvalid(f"column {name!r} has role 'id', which is in no formula.", remedy="Leave it out.")
     return column

@@ -14,7 +14,7 @@ from hedgerow.core.federation import Federation
 from hedgerow.data import LeftOut, Schema, Table
 from hedgerow.display import displayed
 from hedgerow.errors import FormulaInvalid
-from hedgerow.report import Figure, Outcome
+from hedgerow.report import Figure, ForPapers, Outcome
 
 from .columns import schema_of, upper_end, warn_of_fractions
 from .design import Design
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @displayed
 @dataclass(frozen=True, eq=False)
-class MultinomialFit:
+class MultinomialFit(ForPapers):
     """Estimates of a multinomial logistic regression, with K - 1 rows of d coefficients.
 
     Attributes
@@ -183,7 +183,7 @@ def multinomial_fit(federation: Federation, spec: Design, state: NewtonState, as
         counts=state.kept["levels"],
         deviance=state.deviance,
         rounds=state.round,
-        **provenance(federation, asked_before, spec.schema.names),
+        **provenance(federation, asked_before, spec.valued),
     )
 
 

@@ -330,7 +330,7 @@ def negative_binomial_fit(federation: Federation, spec: Design, state: NewtonSta
         dispersion=1.0,
         n_records=state.n,
         rounds=state.round,
-        **provenance(federation, asked_before, spec.schema.names),
+        **provenance(federation, asked_before, spec.valued),
         deviance=2 * loss,
         saturated=0.0,
         target_mean=state.response / state.n,

@@ -10,7 +10,7 @@ from hedgerow.report import Curve, Figure, Intervals, Series
 
 if TYPE_CHECKING:
     from .penalty.cross_validation import Path
-    from .quality.metrics import Calibration
+    from .quality.calibration import Calibration
     from .quality.roc import Roc
 
 INTERCEPT = "Intercept"
@@ -72,8 +72,18 @@ def calibration_curves(found: Calibration) -> tuple[Curve, ...]:
     expected, events = ((counts[held] / found.n[held]).tolist() for counts in (found.expected, found.events))
     exact = Series("perfect", (0.0, 1.0), (0.0, 1.0), "muted")
     note = f"Expected calibration error {found.error:.4f}."
+    ends = found.conf_int()[held].T.tolist() if found.exact else []
+    bars = {"low": tuple(ends[0]), "high": tuple(ends[1])} if ends else {}
+    if bars:
+        note += " The band joins 95% intervals of each group (Clopper and Pearson)."
     return (
-        Curve("Calibration", "predicted", "observed", (Series("observed", tuple(expected), tuple(events)), exact), note=note),
+        Curve(
+            "Calibration",
+            "predicted",
+            "observed",
+            (Series("observed", tuple(expected), tuple(events), **bars), exact),
+            note=note,
+        ),
     )
 
 

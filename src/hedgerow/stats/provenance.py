@@ -29,7 +29,7 @@ def provenance(federation: Federation, asked_before: int = 0, columns: Sequence[
 
 def left_of(federation: Federation, asked_before: int) -> str:
     """Say what each party was asked for since, and how often."""
-    asked = [entry.contribution or entry.query for entry in federation.ledger.since(asked_before)]
+    asked = [entry.contribution or entry.query for entry in federation.ledger.since(asked_before) if entry.verb != "each"]
     times = {1: "once", 2: "twice"}
     return "; ".join(f"{what}, {times.get(n, f'{n} times')}" for what, n in Counter(asked).items())
 

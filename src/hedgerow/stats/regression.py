@@ -17,6 +17,7 @@ from .fit import Fit, fit_of
 from .glm import newton
 from .linear.losses import FamilyName
 from .results import show_regression, spec_of
+from .sandwich import Errors, check_errors, errors_of, with_meat
 from .scores import explained, log_loss, r_squared, reading, scored
 from .state import NewtonState
 
@@ -60,6 +61,10 @@ def regression(
     family: FamilyName,
     offset: str | None = None,
     weights: str | None = None,
+    probability: str | None = None,
+    errors: Errors = "model",
+    cluster: str | None = None,
+    most: float | None = None,
     tol: float = 1e-8,
     max_rounds: int = 50,
     rounds: int = 5,
@@ -67,6 +72,8 @@ def regression(
     alpha: float = 1.0,
 ) -> Iterator[NewtonState]:
     """A generalised linear model by maximum likelihood, as `newton`; `fit_of` makes a fit of the last state.
+
+    Robust errors (`hedgerow.stats.sandwich`) take one question more, and one state.
 
     Parameters
     ----------
@@ -82,6 +89,15 @@ def regression(
         offset column.
     weights : str, optional
         Column of frequency weights: a record of weight 3 counts as three records.
+    probability : str, optional
+        Column of probability weights, such as of a survey: estimates are weighted, a record counts once, and errors are
+        robust, HC1 where nothing else is asked for.
+    errors : {"model", "HC0", "HC1", "HC2", "HC3", "cluster", "party"}
+        From the model, or robust: against unequal variances, or of records that belong together.
+    cluster : str, optional
+        Column of records that belong together, at one party; with errors = "cluster". It may be an id, and stays there.
+    most : float, optional
+        Most records of a party, where rows are hidden and errors are of clusters: a range for its sums.
     tol : float
         Stop when the next step is shorter than this, in standard errors.
     max_rounds : int
@@ -102,10 +118,24 @@ def regression(
 
     Releases
     --------
-    As `newton`.
+    As `newton`, and as `hedgerow.stats.sandwich`.
     """
-    spec = design_of(schema_of(federation), formula, family, offset=offset, weights=weights)
-    return newton(federation, spec, family=family, tol=tol, max_rounds=max_rounds, rounds=rounds, start=start, alpha=alpha)
+    given: dict[str, Any] = {"offset": offset, "weights": weights, "probability": probability, "cluster": cluster}
+    spec = design_of(schema_of(federation), formula, family, **given)
+    errors = errors_of(errors, probability)
+    check_errors(federation, spec, errors)
+    shape = alpha if family == "negative binomial" else None
+
+    def program() -> Iterator[NewtonState]:
+        state = start or NewtonState.at_zero(spec.size)
+        for state in newton(
+            federation, spec, family=family, tol=tol, max_rounds=max_rounds, rounds=rounds, start=start, alpha=alpha
+        ):
+            yield state
+        if errors != "model" and "meat" not in state.kept:
+            yield with_meat(federation, spec, family, state, errors, alpha=shape, most=most)
+
+    return program()
 
 
 def fitted(federation: Federation, formula: str, family: FamilyName, alpha: float | None = None, **settings: Any) -> Fit:
@@ -113,7 +143,8 @@ def fitted(federation: Federation, formula: str, family: FamilyName, alpha: floa
     asked_before = len(federation.ledger)
     *_, state = regression(federation, formula=formula, family=family, alpha=alpha or 1.0, **settings)
     spec = spec_of(federation, settings | {"formula": formula}, family)
-    return fit_of(federation, spec, family, state, asked_before, alpha=alpha)
+    errors = errors_of(settings.get("errors", "model"), settings.get("probability"))
+    return fit_of(federation, spec, family, state, asked_before, alpha=alpha, errors=errors)
 
 
 def logistic_regression(federation: Federation, formula: str, *, firth: bool = False, **settings: Any) -> Fit:
@@ -128,7 +159,7 @@ def logistic_regression(federation: Federation, formula: str, *, firth: bool = F
         Whether to maximise Firth's penalised likelihood instead (`hedgerow.stats.firth`), which is finite where columns
         separate the classes, and less biased for rare events; an iteration asks twice.
     **settings
-        `offset`, `weights`, `tol`, `max_rounds` and `rounds`, as `regression`.
+        `offset`, `weights`, `probability`, `errors`, `cluster`, `most`, `tol`, `max_rounds` and `rounds`, as `regression`.
     """
     if not firth:
         return fitted(federation, formula, "binomial", **settings)
@@ -145,7 +176,8 @@ def linear_regression(federation: Federation, formula: str, **settings: Any) -> 
     Parameters
     ----------
     **settings
-        `offset`, which is subtracted from the target, `weights`, `tol` and `max_rounds`, as `regression`.
+        `offset`, which is subtracted from the target, `weights`, `probability`, `errors`, `cluster`, `most`, `tol` and
+        `max_rounds`, as `regression`.
     """
     return fitted(federation, formula, "gaussian", **settings)
 
@@ -156,7 +188,8 @@ def poisson_regression(federation: Federation, formula: str, **settings: Any) ->
     Parameters
     ----------
     **settings
-        `offset`, such as `"log(exposure)"`, `weights`, `tol` and `max_rounds`, as `regression`.
+        `offset`, such as `"log(exposure)"`, `weights`, `probability`, `errors`, `cluster`, `most`, `tol` and `max_rounds`, as
+        `regression`.
 
     Notes
     -----

@@ -16,6 +16,7 @@ from .design import Design, design_of
 from .fit import Fit, fit_of
 from .linear.losses import FamilyName
 from .provenance import left_of, protection_of
+from .sandwich import errors_of
 from .standard import raw_coefficients
 from .state import NewtonState
 
@@ -27,14 +28,15 @@ Settings = Mapping[str, Any]
 
 def spec_of(federation: Federation, settings: Settings, family: FamilyName) -> Design:
     """The design that settings describe."""
-    given = {key: settings.get(key) for key in ("offset", "weights")}
+    given = {key: settings.get(key) for key in ("offset", "weights", "probability", "cluster")}
     return design_of(schema_of(federation), settings["formula"], family, **given)
 
 
 def show_regression(federation: Federation, settings: Settings, state: NewtonState) -> Outcome:
     """Show the fit of a family."""
     family = settings["family"]
-    return show_fit(fit_of(federation, spec_of(federation, settings, family), family, state))
+    errors = errors_of(settings.get("errors", "model"), settings.get("probability"))
+    return show_fit(fit_of(federation, spec_of(federation, settings, family), family, state, errors=errors))
 
 
 def show_fit(fit: Fit) -> Outcome:
@@ -55,7 +57,8 @@ def show_fit(fit: Fit) -> Outcome:
     if law.ratio:
         ratios = fit.odds_ratios().rename_axis("column").rename(columns={"odds ratio": law.ratio})
         tables[law.ratios] = ratios
-    return Outcome(metrics, tables=tables, text={"Summary": fit.summary()}, coefficients=frame)
+    counted = {"records": float(fit.n_records)} | ({} if fit.n_events is None else {"events": float(fit.n_events)})
+    return Outcome(metrics, tables=tables, text={"Summary": fit.summary()}, coefficients=frame, counted=counted)
 
 
 def coefficients(federation: Federation, settings: Settings, spec: Design, beta: Array, state: Any) -> pandas.DataFrame:

@@ -7,22 +7,25 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from hedgerow.core.arrays import Array
 from hedgerow.core.federation import Federation
 from hedgerow.data import Schema, Table
 from hedgerow.errors import BudgetExhausted, DisclosureExceeded
-from hedgerow.report import Measured
+from hedgerow.report import Curve, Measured
 
 from .columns import is_exact
 from .design import design_of
 from .factors import Number
 from .fitted import Fitted
 from .linear.losses import FamilyName, family_of, loss_of
+from .plots import calibration_curves
+from .quality.calibration import calibration
 from .quality.cells import BINS
 from .quality.curve import figure_of
 from .quality.metrics import binary_metrics, linear_metrics
-from .quality.roc import roc
+from .quality.roc import Roc, roc
 from .scaling import rescale, rescaled
 
 Settings = Mapping[str, Any]
@@ -182,7 +185,16 @@ def over_parties(read: Read) -> Callable[[Federation, Settings, Any], dict[str, 
                 return Measured(trained | named(metrics), refused=refusal)
             sharp = exact and curve.is_sharp  # DeLong's error knows nothing of noise, nor of bins that hide much
             error = {"AUC standard error": curve.standard_error()} if sharp else {}
-            return Measured(trained | named(metrics | {"AUC": curve.auc}) | error, figure_of(curve, exact=exact))
+            metrics |= {"AUC": curve.auc}
+            figures = [figure_of(curve, exact=exact)]
+            if groups := settings.get("evaluation.groups"):
+                metrics |= {"Brier score": found.brier}
+                figures = [replace(figures[0], shape="square")]
+                try:
+                    figures += _calibrated(federation, known, curve, groups)
+                except (BudgetExhausted, DisclosureExceeded) as refusal:
+                    return Measured(trained | named(metrics) | error, *figures, refused=refusal)
+            return Measured(trained | named(metrics) | error, *figures)
         numbers, size = linear_metrics(federation, fitted), target_units(fitted)[1]
         return trained | named(
             {
@@ -193,6 +205,37 @@ def over_parties(read: Read) -> Callable[[Federation, Settings, Any], dict[str, 
         )
 
     return ask
+
+
+def _calibrated(federation: Federation, fitted: Fitted, curve: Roc, groups: int) -> list[Curve]:
+    """Events that occurred beside those that were predicted, in groups of about equally many records."""
+    found = calibration(federation, fitted, bins=even_edges(curve, groups), beside=[curve.cells])
+    said = f"Groups of about equally many records. Expected calibration error {found.error:.3f}."
+    if found.exact:
+        said += " Lines: 95% intervals (Clopper and Pearson)."
+    note = f"{said} Measured on the records that it was fitted to: expect a little worse elsewhere."
+    return [replace(one, shape="points", note=note) for one in calibration_curves(found)]
+
+
+def even_edges(curve: Roc, groups: int) -> Array:
+    """Probabilities at edges of a curve's bins, between which about equally many records lie, from 0 to 1.
+
+    How many there are follows from the numbers of bins and of groups alone, so that a rehearsal asks as a run does.
+    """
+    counted = curve.counted or curve
+    below = np.cumsum(counted.others + counted.events)[:-1]
+    total, inner = max(float((counted.others + counted.events).sum()), 1.0), min(groups - 1, len(below))
+    places: list[int] = []
+    for i in range(inner):
+        nearest = int(np.abs(below / total - (i + 1) / (inner + 1)).argmin())
+        first, last = (places[-1] + 1 if places else 0), len(below) - (inner - i)
+        places.append(min(max(nearest, first), last))
+    if curve.counted is not None:  # edges that the curve shows first, since those between are not shown beside it
+        shown = np.flatnonzero(np.isin(counted.edges, curve.edges))
+        wanted = (np.arange(inner) + 1) / (inner + 1)
+        best = [int(shown[np.abs(below[shown] / total - share).argmin()]) for share in wanted if len(shown)]
+        places = sorted(list(dict.fromkeys([*best, *places, *range(len(below))]))[:inner])
+    return np.array([0.0, *np.unique(expit(counted.edges[places])), 1.0])
 
 
 def finished(settings: Settings, state: Any) -> bool:

@@ -4,12 +4,13 @@
     abs(age - 89) + age - 89  is zero below 89
     town:dose                 adds up the doses of each town
 
-What chooses is a comparison, the sign of what a root, a logarithm or an absolute value is of, and in a product a column of
-zeros and ones or a category. The records that agree in all that one term is chosen by are a cell; so are those that agree in
-all comparisons of the same columns, and those for which just one of two comparisons holds, since sums over whole terms can be
-subtracted. A cell is to be empty, or of `least` records or more. Besides, a term of an expression differs from zero, by more
-than 1e-9 of its largest value, for none or for so many. Comparisons that hold for all records or for none, or for the same
-records as others or for the rest, are no further ones; a formula of more than 256 that differ is not answered.
+What chooses is a comparison, `missing(x)`, a spline's knot, the sign of what a root, a logarithm or an absolute value is of,
+and in a product a column of zeros and ones or a category. The records that agree in all that one term is chosen by are a cell;
+so are those that agree in all comparisons of the same columns, and those for which just one of two comparisons holds, since
+sums over whole terms can be subtracted. A cell is to be empty, or of `least` records or more. Besides, a term of an expression
+differs from zero, by more than 1e-9 of its largest value, for none or for so many. Comparisons that hold for all records or
+for none, or for the same records as others or for the rest, are no further ones; a formula of more than 256 that differ is not
+answered.
 
 Not found are other ways to make most records count for little, such as high powers or large factors; and a category or a column
 of zeros and ones that a schema declares may be rare by itself.
@@ -28,8 +29,9 @@ import numpy as np
 from hedgerow.core.arrays import Array
 
 from .design import Design
-from .expressions import evaluate, read, variables
+from .expressions import MISSING, evaluate, indicator, missing_in, read, variables
 from .factors import Factor, Levels, Number, Term
+from .splines import Spline, spline_at
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -98,6 +100,9 @@ def few_chosen(terms: Sequence[Term], columns: Mapping[str, Array], w: Array, le
             return ":".join(factor.text for factor in term.factors)
         for text, codes in chosen.items():
             by_columns.setdefault(frozenset(variables(text)), {})[text] = codes
+    read_in = [read(factor.text) for term in asked for factor in term.factors if _is_expression(factor, held)]
+    for text in _bends([one for tree in read_in for one in _splines(tree)], held, least):
+        by_columns.setdefault(frozenset(variables(text)), {})[text] = evaluate(text, held) != 0
     for group in by_columns.values():
         if _few(list(group.values()), least):
             return " and ".join(group)
@@ -125,7 +130,11 @@ def _few_between(compared: Mapping[str, Codes], least: int) -> str:
 
 
 def _is_expression(factor: Factor, columns: Mapping[str, Array]) -> bool:
-    return isinstance(factor, Number) and factor.text not in columns
+    return isinstance(factor, Number) and (factor.text not in columns or _asks_missing(factor.text))
+
+
+def _asks_missing(text: str) -> bool:
+    return text.startswith(f"{MISSING}(")
 
 
 def _is_there(factor: Factor, columns: Mapping[str, Array]) -> bool:
@@ -137,7 +146,10 @@ def _is_there(factor: Factor, columns: Mapping[str, Array]) -> bool:
 def _reads(factor: Factor, columns: Mapping[str, Array]) -> frozenset[str]:
     if isinstance(factor, Levels):
         return frozenset({factor.column})
-    return frozenset({factor.text}) if factor.text in columns else frozenset(variables(factor.text))
+    if factor.text in columns:
+        return frozenset({factor.text})
+    noted = {indicator(name) for name in missing_in(factor.text)} & columns.keys()
+    return frozenset(variables(factor.text)) | noted
 
 
 def _choosing(term: Term, columns: Mapping[str, Array]) -> tuple[list[str], list[str]]:
@@ -149,8 +161,10 @@ def _choosing(term: Term, columns: Mapping[str, Array]) -> tuple[list[str], list
             others |= {factor.column: None} if len(term.factors) > 1 else {}
         else:
             text = factor.text
-            tree = None if text in columns else read(text)
+            tree = None if text in columns and not _asks_missing(text) else read(text)
             compared |= {} if tree is None else dict.fromkeys(_comparisons(tree))
+            if tree is not None and len(term.factors) > 1:  # within a level, cells may be empty
+                compared |= {f"({one.of}) >= {knot!r}": None for one in _splines(tree) for knot in one.knots}
             names = _reads(factor, columns) if len(term.factors) > 1 or (tree is not None and _multiplies(tree)) else ()
             others |= {name: None for name in sorted(names) if np.isin(columns[name], (0, 1)).all()}
     return list(compared), list(others)
@@ -162,7 +176,7 @@ def _multiplies(tree: ast.AST) -> bool:
 
 def _comparisons(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Compare):
+        if isinstance(node, ast.Compare) or (isinstance(node, ast.Call) and _asks_missing(ast.unparse(node))):
             yield ast.unparse(node)
         elif isinstance(node, ast.Call) and ast.unparse(node.func).removeprefix("np.") in SIGNS:
             yield from _signs(node.args[0])
@@ -203,3 +217,26 @@ def _faint(term: Term, columns: Mapping[str, Array], n: int, least: int) -> bool
     sizes = np.abs(term.columns(columns, n))
     counts = (sizes > NOTHING * sizes.max(0, initial=0.0)).sum(0)
     return bool(((counts > 0) & (counts < min(least, n))).any())
+
+
+def _splines(tree: ast.AST) -> list[Spline]:
+    found = (spline_at(node) for node in ast.walk(tree) if isinstance(node, ast.Subscript))
+    return [one[0] for one in found if one is not None]
+
+
+def _bends(splines: Sequence[Spline], columns: Mapping[str, Array], least: int) -> Iterator[str]:
+    """Comparisons with the knots of splines; those of the same numbers are taken together, since columns can be combined.
+
+    Of a restricted cubic spline products of columns can differ from zero alone between neighbours of the inner knots, and
+    nowhere else where there are enough records in each of these cells (four knots or more). Else all its knots count.
+    """
+    knots: dict[tuple[str, str], set[float]] = {}
+    for one in splines:
+        knots.setdefault((one.kind, one.of), set()).update(one.knots)
+    for (kind, of), found in knots.items():
+        rising = sorted(found)
+        if kind == "rcs" and len(rising) >= 4:
+            cells = np.searchsorted(rising[1:-1], evaluate(of, columns), side="right")
+            if (np.bincount(cells, minlength=len(rising) - 1) >= least).all():
+                rising = rising[1:-1]
+        yield from (f"({of}) >= {knot!r}" for knot in rising)

@@ -12,6 +12,7 @@ import numpy as np
 from hedgerow.report.numerals import fixed, show, show_column
 
 from .factors import Levels
+from .sandwich import FEW_CLUSTERS
 
 if TYPE_CHECKING:
     from .fit import Fit
@@ -28,7 +29,7 @@ def summarise(fit: Fit, level: float) -> str:
     lines = [
         title + ending.rjust(WIDTH - len(title)),
         *textwrap.wrap(fit.spec.formula + _event(fit), WIDTH, subsequent_indent="  "),
-        _pairs(("parties", _answered(fit)), (_size(fit), _records(fit)), ("events", _count(fit.n_events))),
+        _pairs(("parties", _answered(fit)), (_size(fit), _records(fit)), ("events", _shown_count(fit, fit.n_events))),
         *_cases(fit),
         *([_pairs(*_goodness(fit))] if fit.deviance is not None else []),
         "",
@@ -37,7 +38,8 @@ def summarise(fit: Fit, level: float) -> str:
         *(_paragraph("method", fit.method) if fit.method else []),
         *_paragraph("protection", fit.protection),
         *_paragraph("left each party", fit.left),
-        *(_paragraph("weights", "count as repeated records") if fit.spec.weights else []),
+        *_paragraph_if("weights", _weights(fit)),
+        *_paragraph_if("errors", _errors(fit)),
         *(_paragraph("not asked for", UNBOUNDED) if fit.deviance is None else []),
     ]
     return "\n".join(line.rstrip() for line in lines)
@@ -70,7 +72,7 @@ def multinomial_summary(fit: MultinomialFit, level: float) -> str:
     """Return the summary of a multinomial regression, level by level."""
     title, ending = "hedgerow multinomial logistic regression", f"converged in {fit.rounds} rounds"
     missing = "all answered" if not fit.n_missing else f"{fit.n_missing} answers missing"
-    counts = ((word, _count(n)) for word, n in zip(fit.levels, fit.counts.tolist(), strict=True))
+    counts = ((word, _shown_count(fit, n)) for word, n in zip(fit.levels, fit.counts.tolist(), strict=True))
     goodness = (("log-likelihood", fit.log_likelihood), ("AIC", fit.aic), ("BIC", fit.bic), ("pseudo R²", fit.r_squared))
     lines = [
         title + ending.rjust(WIDTH - len(title)),
@@ -100,16 +102,21 @@ def _answered(fit: Fit) -> str:
 
 def _size(fit: Fit | PenalisedFit | MultinomialFit) -> str:
     """What `n_records` is: records that count more or less than once are counted by their weights."""
-    return "sum of weights" if fit.spec.weights else "records"
+    return "sum of weights" if fit.spec.weights and not fit.spec.probability else "records"
 
 
 def _records(fit: Fit | PenalisedFit | MultinomialFit) -> str | None:
     """How many records the fit read: about how many, where that was clipped or noisy, or would tell of a few beside others."""
     if fit.deviance is None:
         return f"about {show(max(round(fit.n_records), 0))}"
-    if fit.cases is None or fit.cases.exact:
-        return _count(fit.n_records)
-    return f"about {show(fit.cases.shown(fit.n_records))}"
+    return _shown_count(fit, fit.n_records)
+
+
+def _shown_count(fit: Fit | PenalisedFit | MultinomialFit, count: float | None) -> str | None:
+    """A count of records as people see it; events beside left out ones are rounded like these."""
+    if count is None or fit.cases is None or fit.cases.exact:
+        return _count(count)
+    return f"about {show(fit.cases.shown(count))}"
 
 
 def _cases(fit: Fit | PenalisedFit | MultinomialFit) -> list[str]:
@@ -140,7 +147,7 @@ def _goodness(fit: Fit) -> list[tuple[str, str | None]]:
 
 def _table(fit: Fit, level: float) -> list[str]:
     cells = (fit.coef_, fit.se_, *fit.conf_int(level).T)
-    statistic = "t" if fit.law.quadratic else "z"
+    statistic = "z" if fit.df_inference is None else "t"
     with np.errstate(over="ignore"):
         ratios = None if not fit.law.ratio else np.exp(fit.coef_).tolist()
     return _columns(fit.names, cells, level, statistic, fit.statistic_.tolist(), fit.p_values.tolist(), ratios)
@@ -205,6 +212,29 @@ def _pairs(*pairs: tuple[str, object]) -> str:
 def _paragraph(heading: str, words: str) -> Iterable[str]:
     indent = " " * 18
     return textwrap.wrap(words, WIDTH, initial_indent=heading.ljust(18), subsequent_indent=indent)
+
+
+def _paragraph_if(heading: str, words: str) -> Iterable[str]:
+    return _paragraph(heading, words) if words else []
+
+
+def _weights(fit: Fit) -> str:
+    if not fit.spec.weights:
+        return ""
+    return (
+        "of probability: estimates are weighted, a record counts once" if fit.spec.probability else "count as repeated records"
+    )
+
+
+def _errors(fit: Fit) -> str:
+    """What robust errors are made of."""
+    if fit.errors == "model":
+        return ""
+    if fit.n_clusters is None:
+        return f"robust, {fit.errors}"
+    few = "; so few clusters make errors too small" if fit.n_clusters < FEW_CLUSTERS else ""
+    by = "parties" if fit.errors == "party" else f"clusters by {fit.spec.cluster}"
+    return f"robust, of {show(round(fit.n_clusters))} {by}; t on {show(round(fit.n_clusters) - 1)} degrees of freedom{few}"
 
 
 def _shown(value: float | None) -> str | None:

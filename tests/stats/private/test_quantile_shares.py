@@ -23,7 +23,7 @@ def costs(n):
     rng = np.random.default_rng(0)
     age, sex = rng.uniform(18, 90, n), rng.choice(["f", "m"], n)
     cost = np.clip(1000 + 40 * age + 300 * (sex == "m") + rng.normal(0, 500, n), 0, 10_000)
-    declared = {"age": {"range": [18, 90]}, "cost": {"range": [0, 10_000]}}
+    declared = {"age": {"range": [18, 90]}, "cost": {"range": [0, 10_000]}, "sex": {"levels": ["f", "m"]}}
     return hr.data.Table.from_frame(pandas.DataFrame({"age": age, "sex": sex, "cost": cost}), target="cost", declared=declared)
 
 

@@ -31,13 +31,14 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.bound import linf
 from hedgerow.core.declaration import Case, Key, program
 from hedgerow.core.federation import Federation
-from hedgerow.data import complete_cases, load
+from hedgerow.data import load
 from hedgerow.display import displayed
 from hedgerow.errors import FormulaInvalid, NotConverged, SettingsInvalid
 from hedgerow.report import Outcome
 
 from ..columns import schema_of
 from ..design import design, design_of
+from ..indicators import cases_of_model
 from ..results import Settings, brief, coefficients
 from ..scaling import Scaling
 from ..scores import explained, reading, scored
@@ -178,7 +179,7 @@ def hidden_gradient_descent(
     spec = design_of(schema_of(federation), formula, family)
     if degree == 3 and spec.offset:
         raise FormulaInvalid(f"a cubic with offset {spec.offset!r}.", remedy="Leave the offset out, or take degree=1.")
-    federation = complete_cases(federation, spec.schema.names)
+    federation = cases_of_model(federation, spec)
     scale = start.scaling if start else scaling_of(federation, spec, target=family == "gaussian") if standardise else None
     federation = scaled(federation, scale)
     spec = design_of(schema_of(federation), formula, family)

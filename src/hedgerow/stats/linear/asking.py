@@ -16,10 +16,10 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound, Bounds, linf
 from hedgerow.core.federation import Federation
-from hedgerow.data import complete_cases
 from hedgerow.errors import ContributionInvalid, NotFinite, PartyDeclined
 
 from ..design import Design, design
+from ..indicators import cases_of_model
 from .loss import Loss
 from .losses import SHAPED, LossName, loss_of
 from .reach import SLACK, Reach, reach_of, undeclared
@@ -205,7 +205,7 @@ def ask_for(federation: Federation, spec: Design, prepare: Any = design, *, targ
     UnboundedSum (HR-210)
         Rows are hidden, a range is not declared, and the aggregation has none of its own.
     """
-    federation = complete_cases(federation, spec.schema.names)
+    federation = cases_of_model(federation, spec)
     protection = federation.protection
     hidden, noisy = protection.hides_rows, protection.noisy
     unit = spec.to_unit() if hidden or noisy or scaled else spec

@@ -15,6 +15,7 @@ from ..difficulties import separated
 from ..state import NewtonState, solve
 from .asking import Asked
 from .reach import refuse_beyond
+from .same_records import mind_others
 
 STALLED = 1e-6
 """Steps shorter than this, in standard errors, that no longer shrink have met rounding."""
@@ -61,7 +62,8 @@ def until_converged(
                 f"after {state.round} rounds the next step is {state.length:.2g} standard errors long; tol is {tol:g}.",
                 remedy=remedy,
             )
-        state = advance(state)
+        before, state = state, advance(state)
+        mind_others(before, state)
         if state.converged:
             refuse_beyond(state.beyond, asked.spec)
         yield asked.outward(state)

@@ -28,13 +28,14 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.declaration import Case, Key, program
 from hedgerow.core.federation import Federation
-from hedgerow.data import complete_cases, load
+from hedgerow.data import load
 from hedgerow.display import displayed
 from hedgerow.errors import NotFinite, SettingsInvalid, suggestion
 from hedgerow.report import Outcome
 
 from ..columns import schema_of
 from ..design import design_of
+from ..indicators import cases_of_model
 from ..linear.asking import ask_for
 from ..linear.losses import LossName, family_of
 from ..results import Settings, brief, coefficients
@@ -214,7 +215,7 @@ def gradient_descent(
     spec = read(schema_of(federation))
 
     def program() -> Iterator[DescentState]:
-        known = complete_cases(federation, spec.schema.names)
+        known = cases_of_model(federation, spec)
         scale = standardise if isinstance(standardise, Scaling) else None
         if start is not None and start.round > 0:
             scale = start.scaling

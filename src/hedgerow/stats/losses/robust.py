@@ -27,7 +27,7 @@ from hedgerow.core.federation import Federation
 from hedgerow.data import load
 from hedgerow.display import displayed
 from hedgerow.errors import NotConverged, SettingsInvalid
-from hedgerow.report import Figure, Outcome
+from hedgerow.report import Figure, ForPapers, Outcome
 
 from ..columns import schema_of, upper_end
 from ..design import Design, design_of
@@ -50,7 +50,7 @@ STEPS = 30
 
 @displayed
 @dataclass(frozen=True, eq=False)
-class RobustFit:
+class RobustFit(ForPapers):
     """A line that outliers pull less at.
 
     Attributes

@@ -19,13 +19,14 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
-from hedgerow.data import complete_cases, load
+from hedgerow.data import load
 from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
 from hedgerow.report import Figure, Outcome
 
 from ..columns import schema_of
 from ..design import Design, design_of
+from ..indicators import cases_of_model
 from ..linear.asking import ask_for
 from ..results import Settings, brief, coefficients
 from ..scores import accuracy, reading, scored
@@ -153,7 +154,7 @@ def margins(
     spec = read(schema_of(federation))
 
     def machine() -> Iterator[SmoothState]:
-        known = complete_cases(federation, spec.schema.names)
+        known = cases_of_model(federation, spec)
         scale = start.scaling if start else scaling_of(known, spec, target=False) if standardise else None
         prepared = scaled(known, scale)
         asked, zeros = ask_for(prepared, read(schema_of(prepared)), target=False), np.zeros(spec.size)

@@ -121,6 +121,6 @@ def path_of(federation: Federation, spec: Design, state: PathState, asked_before
         deviances=state.deviance,
         n_records=state.n,
         rounds=state.round,
-        **provenance(federation, asked_before, spec.schema.names),
+        **provenance(federation, asked_before, spec.valued),
         **settings,
     )

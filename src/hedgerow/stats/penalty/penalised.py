@@ -32,7 +32,7 @@ from hedgerow.core.federation import Federation
 from hedgerow.data import LeftOut, load
 from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid, UnlawfulChannel
-from hedgerow.report import Figure, Outcome
+from hedgerow.report import Figure, ForPapers, Outcome
 
 from ..columns import is_exact, schema_of
 from ..design import Design, design_of
@@ -229,7 +229,7 @@ def _advance(state: NewtonState, asked: Asked, paid: Penalty, law: Loss, tol: fl
 # ---- a fit ----------------------------------------------------------------------------------------------------------
 @displayed
 @dataclass(frozen=True, eq=False)
-class PenalisedFit:
+class PenalisedFit(ForPapers):
     """Coefficients of a penalised regression; a penalty leaves no standard errors.
 
     Attributes
@@ -337,6 +337,6 @@ def penalised_fit(
         n_records=state.n,
         deviance=state.deviance,
         rounds=state.round,
-        **provenance(federation, asked_before, spec.schema.names),
+        **provenance(federation, asked_before, spec.valued),
         **settings,
     )

@@ -10,8 +10,10 @@ if TYPE_CHECKING:
     from .bounded import BoundedLoss
     from .calls import huber, logistic, multinomial, quantile, svm
     from .fit import PrivateFit
+    from .group_means import GroupSumsState, PrivateMeans, means, private_means
     from .histogram import RecordHistogram, whole_histogram
-    from .inference import InferenceState, inference, private_inference
+    from .inference import inference, private_inference
+    from .inference_plan import InferenceState
     from .linear import linear, sufficient
     from .locally import LocalState, locally, private_local
     from .majorised import DescentPoint
@@ -23,10 +25,12 @@ if TYPE_CHECKING:
 __all__ = [
     "BoundedLoss",
     "DescentPoint",
+    "GroupSumsState",
     "InferenceState",
     "LocalState",
     "MomentState",
     "PrivateFit",
+    "PrivateMeans",
     "PrivateModel",
     "RecordHistogram",
     "RelevanceState",
@@ -36,9 +40,11 @@ __all__ = [
     "linear",
     "locally",
     "logistic",
+    "means",
     "multinomial",
     "private_inference",
     "private_local",
+    "private_means",
     "private_model",
     "quantile",
     "relevance_moments",

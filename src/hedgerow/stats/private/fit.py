@@ -16,7 +16,7 @@ from hedgerow.data import LeftOut
 from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
 from hedgerow.privacy.costs import costs, noise_from
-from hedgerow.report import Figure, Intervals, Outcome
+from hedgerow.report import Figure, ForPapers, Intervals, Outcome
 from hedgerow.report.numerals import show, show_column
 
 from ..columns import upper_end
@@ -42,7 +42,7 @@ WIDTH = 79
 
 @displayed
 @dataclass(frozen=True, eq=False)
-class PrivateFit:
+class PrivateFit(ForPapers):
     """A linear model of unit rows, fitted by bounded sums.
 
     Attributes
@@ -322,7 +322,7 @@ def private_fit(
     asked_before : int
         Length of the ledger before the fit.
     """
-    known = provenance(federation, asked_before, rows.spec.schema.names)
+    known = provenance(federation, asked_before, rows.spec.valued)
     known["protection"] = known["protection"].partition("; no standard errors")[0]
     if federation.protection.noisy:
         known["protection"] += noise_from(federation, asked_before)

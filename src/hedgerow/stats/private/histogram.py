@@ -40,7 +40,7 @@ from hedgerow.core.mechanism import Position
 from hedgerow.core.party import WEIGHTS, Party
 from hedgerow.core.question import elementwise_where, local, travels
 from hedgerow.core.whole import held
-from hedgerow.data import Schema, complete_cases, load
+from hedgerow.data import Schema, load
 from hedgerow.data.cuts import names_of
 from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
@@ -48,6 +48,7 @@ from hedgerow.privacy.level import noise_level
 from hedgerow.privacy.shares import BudgetShares, Share
 
 from ..columns import schema_of
+from ..indicators import cases_of_model
 from .fit import PrivateFit
 from .judged import Settings, reported, row_length
 from .rows import SHORTEST, Length, RowBlock, UnitRows
@@ -263,7 +264,7 @@ def whole_histogram(
         raise SettingsInvalid(f"threshold={threshold!r}.", remedy="Zero or more, in standard deviations of the noise.")
     if start is not None:
         return
-    records = complete_cases(federation, model.spec.schema.names, count=epsilon is None).prepare(cells_of, grid=grid)
+    records = cases_of_model(federation, model.spec, count=epsilon is None).prepare(cells_of, grid=grid)
     asked = BudgetShares(epsilon, delta, noise_at, least).handles(records, SHARES, begins=True)["histogram"]
     bound = l1(model.heaviest, "record")
     noise = noise_level(asked, bound, "", grid.size)

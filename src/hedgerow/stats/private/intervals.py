@@ -7,7 +7,11 @@ s / sqrt(2) off it:
     theta       = B v
     N           = var(e) I + (s^2/2) (|theta|^2 I + theta theta')          noise of v - G theta
     variance    = (q - v'G^-1 v + tr(G^-1 N)) / (n - d)                    of a residual
-    covariance  = B (variance G + N) B'
+    covariance  = B (variance G + N) B'                                    B (M + N) B' where residuals may have any variance
+
+M is the sum of r^2 x x', released besides, with r^2 cut off as far out as the noise allows, at nine times their mean at least;
+what is lost is made up for in proportion. Its own noise is taken for none, so it is used where that makes the variance of no
+coefficient unsure by more than `MOST_UNSURE_MEAT` of itself.
 
 Logistic regression, by one Newton step from wherever noisy scores have led, which is to first order as good as the maximum of
 the likelihood: an error of the starting point leaves only its square. J = information + E at the starting point:
@@ -54,6 +58,10 @@ LONGEST_STEP = 0.3
 """Root mean square of what a last Newton step changes in log-odds, rows being of length one."""
 MOST_LEFT = 0.2
 """Standard errors that the last step may leave out, in any direction."""
+MOST_UNSURE_MEAT = 0.25
+"""Deviation of a coefficient's variance by the noise of products with residuals, in shares of itself."""
+CUT, MOST_LOST = 9.0, 1.5
+"""Squared residuals are cut off no nearer than at so many times their mean; what is lost is made up for, up to a factor."""
 MOST_UNSURE, MOST_OF_NOISE = 0.05, 0.5
 """Deviation of the variance that residual squares give, in any direction: in shares of the whole, and of the noise's part."""
 
@@ -95,7 +103,15 @@ def noise_along(theta: Array, noise: float) -> Array:
     return found
 
 
-def from_moments(gram: Array, score: Array, square: float, *, n: float, noise: tuple[float, float, float]) -> Estimated:
+def from_moments(
+    gram: Array,
+    score: Array,
+    square: float,
+    *,
+    n: float,
+    noise: tuple[float, float, float],
+    meat: tuple[Array, float] | None = None,
+) -> Estimated:
     """Least squares of noisy moments.
 
     Parameters
@@ -106,6 +122,8 @@ def from_moments(gram: Array, score: Array, square: float, *, n: float, noise: t
         Records, as released.
     noise : (float, float, float)
         Standard deviations: on the diagonal of `gram`, of a number of `score`, of `square`.
+    meat : (array of shape (d, d), float), optional
+        Products of rows with squared residuals, and the standard deviation of their noise.
     """
     d = len(score)
     if refused := too_noisy(gram, noise[0], MOST_NOISE["moments"]):
@@ -119,6 +137,10 @@ def from_moments(gram: Array, score: Array, square: float, *, n: float, noise: t
     theta = theta - bias @ theta
     if n <= d:
         return Estimated(theta, None, f"no intervals: {n:.3g} records of {d} columns, as released")
+    if meat is not None:
+        held = n * float(meat[0][0, 0]) / float(gram[0, 0])  # squares of residuals as they were cut off
+        lost = min(max(squares / held, 1.0), MOST_LOST) if held > 0 else 1.0
+        return _robust(theta, inverse, extra, lost * meat[0] * n / (n - d), lost * meat[1])
     covariance = inverse @ (max(squares, 0.0) / (n - d) * gram + extra) @ inverse
     of_noise = doubt / (n - d) * least_precise(inverse, inverse @ extra @ inverse) if noise[1] > 0 else math.inf
     unsure = doubt / (n - d) * least_precise(inverse, covariance)
@@ -131,6 +153,42 @@ def from_moments(gram: Array, score: Array, square: float, *, n: float, noise: t
     return Estimated(
         theta, (covariance + covariance.T) / 2, "of sampling and of the moments' noise, which is known (delta method)"
     )
+
+
+def _robust(theta: Array, inverse: Array, extra: Array, meat: Array, noise: float) -> Estimated:
+    """With a covariance that supposes no common variance of residuals, where the noise of their products allows it."""
+    values, vectors = np.linalg.eigh(meat)
+    covariance = inverse @ ((vectors * np.maximum(values, 0.0)) @ vectors.T + extra) @ inverse
+    covariance = (covariance + covariance.T) / 2
+    unsure = float(np.max(noise * (inverse**2).sum(1) / np.maximum(np.diag(covariance), 1e-300)))
+    if unsure > MOST_UNSURE_MEAT:
+        why = (
+            f"no intervals: the noise of squared residuals leaves the variance of a coefficient unsure by {unsure:.2g} of "
+            f"itself, over {MOST_UNSURE_MEAT:g}; more records or a larger epsilon would help, or robust=False"
+        )
+        return Estimated(theta, None, why)
+    words = "of sampling, residuals of any variance (sandwich), and of the moments' noise, which is known"
+    return Estimated(theta, covariance, words)
+
+
+def residual_cut(found: Estimated, gram: Array, square: float, n: float, noise: float) -> float:
+    """Where squared residuals are cut off, by what was released before: as far out as the noise allows.
+
+    Parameters
+    ----------
+    found : Estimated
+        Of the moments.
+    noise : float
+        Standard deviation in a number of the products, of squared residuals cut off at one.
+    """
+    theta = found.coef
+    farthest = (1.0 + float(np.linalg.norm(theta))) ** 2  # rows and targets are no longer than one
+    if noise == 0 or found.covariance is None:
+        return farthest
+    least = CUT * max(square - float(theta @ gram @ theta), 0.0) / max(n, 1.0)
+    inverse = np.linalg.inv(gram)
+    unsure = float(np.max(noise * (inverse**2).sum(1) / np.diag(found.covariance)))
+    return min(max(MOST_UNSURE_MEAT / 2 / unsure, least, 1e-4), farthest)
 
 
 def from_last_step(

@@ -41,7 +41,7 @@ from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
-from hedgerow.data import complete_cases, load
+from hedgerow.data import load
 from hedgerow.data.cuts import names_of
 from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
@@ -50,6 +50,7 @@ from hedgerow.privacy.costs import costs
 from ..columns import schema_of
 from ..expressions import is_binary
 from ..factors import Number
+from ..indicators import cases_of_model
 from .fit import PrivateFit, private_fit
 from .minima import Method, PlannedMinimum
 from .objective import LossName, MarginLoss, objective_penalty
@@ -190,7 +191,7 @@ def private_local(
     plan = planned_minimum(spec, epsilon=epsilon, delta=delta, method=method, loss=loss, penalty=penalty)
     if start is not None:
         return
-    known = complete_cases(federation, spec.spec.schema.names, count=False)
+    known = cases_of_model(federation, spec.spec, count=False)
     total = known.prepare(unit_rows, spec=spec).sum(partial(private_minimum, plan=plan))
     answered = float(total["parties"])
     yield LocalState(1, total["coef"] / max(answered, 1.0), answered)

@@ -21,7 +21,7 @@ import numpy as np
 from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.mechanism import Position
-from hedgerow.data import Schema, Table, complete_cases, load
+from hedgerow.data import Schema, Table, load
 from hedgerow.data.cuts import names_of
 from hedgerow.errors import FormulaInvalid, HedgerowWarning, NotBinary, SettingsInvalid
 from hedgerow.privacy.level import noise_level
@@ -31,6 +31,7 @@ from hedgerow.report import Outcome
 from ..columns import schema_of
 from ..expressions import is_binary
 from ..factors import Levels, Number
+from ..indicators import cases_of_model
 from .bounded import BoundedLoss, BoundedModel
 from .bounded_sums import BoundedSums
 from .descent import descent, descent_parts
@@ -42,8 +43,7 @@ from .scoring import judged
 Method = Literal["majorised", "gradient"]
 CLASSIFIERS = ("logistic", "multinomial", "svm")
 FEW = 500
-"""Records for each unit of noise of all scores together, below which a summary says that noise is large. Public; looked at on
-398 records of the breast cancer data, and four and ten times as many."""
+"""Records for each unit of noise of all scores, below which a summary says that noise is large. Public; seen at 398 to 3980."""
 MANY = 20
 """Columns beyond which a pure epsilon buys nothing good."""
 LITTLE = 0.2
@@ -167,7 +167,7 @@ class PrivateModel:
 
         See `BudgetShares.handles` for `begins`.
         """
-        federation = complete_cases(federation, self.rows.spec.schema.names, count=self.budget.epsilon is None)
+        federation = cases_of_model(federation, self.rows.spec, count=self.budget.epsilon is None)
         rows = rows_as_asked(self.rows, federation, planned=self.budget.epsilon is not None)
         prepared = federation.prepare(unit_rows, spec=rows)
         return BoundedSums(self.budget.handles(prepared, self.parts(federation), begins=begins), self.rows, self.loss)

@@ -1,6 +1,7 @@
 """Unit rows: a preparation whose rows are never longer than one, so that every sum of them carries its own bound.
 
     number     (value - low) / (high - low), in [0, 1]; or with bins the indicators of its public bins
+               centred: (value - middle) / half the width, in [-1, 1]
     category   indicators of all its levels; of a product with numbers, divided by the product's limit
     x          <- the columns of a record, side by side
     x          <- x / |x|              rows "unit": each record by its own length
@@ -59,15 +60,18 @@ class RowBlock:
     term : Term
         With all levels of its categories.
     low, high : float
-        Range of a term of numbers; of other terms zero and the limit.
+        Range of a term of numbers; of other terms zero and the limit. Where it is centred, the middle and the upper end.
     cuts : tuple of float or None
         Ascending cut points of its bins; None where it is not binned.
+    centred : bool
+        Whether a term of numbers is told from the middle of its range on.
     """
 
     term: Term
     low: float = 0.0
     high: float = 1.0
     cuts: tuple[float, ...] | None = None
+    centred: bool = False
 
     @property
     def always_one(self) -> bool:
@@ -91,9 +95,14 @@ class RowBlock:
         return scaled
 
     def held(self, columns: Mapping[str, Array], n: int) -> Array:
-        """The same, values beyond their ranges as the nearer end: of numbers times levels in [-1, 1], of others in [0, 1]."""
+        """The same, values beyond their ranges as the nearer end: in [-1, 1] if centred or times levels, else in [0, 1]."""
         mixed = {isinstance(factor, Levels) for factor in self.term.factors} == {True, False}
-        return np.clip(self.columns(columns, n), -1.0 if mixed else 0.0, 1.0)
+        return np.clip(self.columns(columns, n), -1.0 if mixed or self.centred else 0.0, 1.0)
+
+    def about_the_middle(self) -> RowBlock:
+        """The same of numbers told from the middle of their range on; other blocks as they are."""
+        plain = self.term.factors and self.cuts is None and all(isinstance(one, Number) for one in self.term.factors)
+        return replace(self, low=(self.low + self.high) / 2, centred=True) if plain and not self.centred else self
 
 
 @travels
@@ -206,6 +215,10 @@ class UnitRows:
     def is_arithmetic(self) -> bool:
         """Whether a row's bits follow from its record alone, however many are prepared together."""
         return self.spec.is_arithmetic
+
+    def about_the_middle(self) -> UnitRows:
+        """The same model, its numbers told from the middle of their ranges on: as long, and farther from a constant."""
+        return replace(self, blocks=tuple(block.about_the_middle() for block in self.blocks))
 
     def apart(self, columns: Mapping[str, Array]) -> Mapping[str, Array]:
         """Columns, and with them the expressions of the formula with the bits that each record has by itself, where held."""

@@ -18,7 +18,7 @@ def judged(rows: UnitRows, model: str, coef: Array, table: Table) -> dict[str, f
     """Metrics of the records of a table that lack no value: those of `metrics`."""
     spec = rows.spec
     weights = [] if spec.weights is None else [spec.weights]
-    table = whole_cases(table, [*spec.schema.names, *weights])
+    table = whole_cases(table, [*spec.valued, *weights])
     w = np.asarray(table[spec.weights], np.float64) if spec.weights else np.ones(len(table))
     eta = rows.rows(table.columns, len(table)) @ coef.T
     return metrics(rows, model, rows.targets(table.columns), eta, w)

@@ -33,7 +33,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound, Bounds
 from hedgerow.core.party import Party
 from hedgerow.core.question import local, travels
-from hedgerow.core.whole import BITS, bound_in, by_column, step_of
+from hedgerow.core.whole import BITS, bound_in, by_column, linear, step_of
 
 from ..blocks import by_blocks
 from ..linear.sums import along, products, symmetric, triangle
@@ -184,6 +184,26 @@ def unit_moments(
     else:
         matrix = symmetric(matrix).reshape(*matrix.shape[:-1], -1)
     return np.concatenate([matrix, *others], axis=-1)
+
+
+@local(additive=True, stackable=True, holds=BITS, norms=(2,))
+@by_blocks
+def residual_moments(
+    broadcast: Mapping[str, Array], party: Party, rng: Any, *, parts: MomentParts, bounds: Bounds | None = None
+) -> Array:
+    """Add up products of unit rows, each times its squared residual at `theta` (d,), over `most` and no larger than one.
+
+    Returns
+    -------
+    array of shape (..., d * d)
+    """
+    X, exact = party["X"], bounds is not None
+    residual = party["y"] - linear(X, broadcast["theta"], exact=exact)
+    share = np.minimum(residual * residual / broadcast["most"], 1.0)
+    weight = np.where(np.isfinite(share), party.w * share, 0.0)
+    nothing = np.zeros_like(weight)
+    found = _held(X, nothing, weight, parts, bound_in(bounds, "")) if bounds is not None else _exact(X, nothing, weight, parts)
+    return symmetric(found[0]).reshape(*found[0].shape[:-1], -1)
 
 
 def _exact(X: Array, t: Array, w: Array, parts: MomentParts) -> list[Array]:

@@ -35,7 +35,7 @@ from hedgerow.core.bound import Bound
 from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
 from hedgerow.core.mechanism import Position
-from hedgerow.data import Schema, complete_cases, load
+from hedgerow.data import Schema, load
 from hedgerow.data.cuts import names_of
 from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
@@ -43,6 +43,7 @@ from hedgerow.privacy.level import noise_level
 from hedgerow.privacy.shares import BudgetShares, Share
 
 from ..columns import schema_of
+from ..indicators import cases_of_model
 from .fit import PrivateFit, private_fit
 from .judged import Settings, reported, row_length
 from .rows import Length, UnitRows, rows_as_asked, unit_rows
@@ -108,7 +109,7 @@ def norm_of(asked: Federation) -> int:
 def prepared(federation: Federation, rows: UnitRows, *, planned: bool) -> Federation:
     """The federation with unit rows, records that lack a value left out; nothing is counted where a budget is planned."""
     asked = rows_as_asked(rows, federation, planned=planned)
-    return complete_cases(federation, rows.spec.schema.names, count=not planned).prepare(unit_rows, spec=asked)
+    return cases_of_model(federation, rows.spec, count=not planned).prepare(unit_rows, spec=asked)
 
 
 def rows_of(schema: Schema, settings: Settings) -> UnitRows:

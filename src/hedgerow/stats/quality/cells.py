@@ -1,8 +1,9 @@
-"""Cells of a score: where public bins lie, and how neighbours are taken together until none holds few records.
+"""Cells of a score: where public bins lie, and how neighbours are taken together until none shows a small count.
 
     centre, scale    from mean and standard deviation of the linear predictor, where they are known (`place_of`)
     edges            centre + scale * log(i / (k - i)), i = 1 .. k - 1
-    cells            runs of bins, from the lowest score on, each ended as soon as it holds `least` records of the total
+    cells            runs of bins, each with `least` events of the total or none, and `least` others or none; of all such
+                     partitions the one whose cells hide the fewest pairs of an event and another record
 
 Bins follow the scores of the model: those that are shrunk, steep or shifted are told apart as well as log-odds. With a score
 normal in each class, as wide in both, bins take least from the area where their density is the cube root of the product of
@@ -11,12 +12,18 @@ deviation over both classes are asked for, since those of the events would tell 
 between the classes is taken for 1.5 standard deviations, an area of 0.86. Where neither is known (behind noise) the centre
 is log(share / (1 - share)) and the scale 1, which suits probabilities that are right.
 
-Merging is decided from the total over all parties, at the server, and governs what is shown. The server itself has seen the
-counts of the bins: those of the total where rows are hidden, each party's where they are not. It is therefore the number
-of bins, not the merging, that limits what a party with few records tells of one of them.
+A cell without events is kept, since a score that tells the classes apart has such cells; a cell with one to nine is not.
+Merging is decided from the total over all parties, at the server, and governs what is shown; an area is that of the counts
+before. Cells of other edges, such as groups of a calibration beside a ROC curve, are merged so that no difference of both is
+small either (`starts_beside`); calls that know nothing of each other cannot see to that. The server itself has seen the counts
+of the bins: those of the total where rows are hidden, each party's where they are not. It is therefore the number of bins, not
+the merging, that limits what a party with few records tells of one of them.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from scipy.special import logit
@@ -24,12 +31,15 @@ from scipy.special import logit
 from hedgerow.core.arrays import Array
 from hedgerow.errors import SettingsInvalid
 
+Shown = tuple[Array, Array, Array]
+"""Inner edges of the linear predictor of cells that are shown, others and events of each."""
+
 BINS, MOST_BINS, FEW = 20, 100, 3000.0
 """Bins by default up to so many records, and at most."""
 APART = 1.5
 """Standard deviations between the mean scores of the two classes, where nobody knows."""
 LEAST = 10.0
-"""Records that a cell holds at least, of all parties together."""
+"""Events that a cell holds at least, or none, and others, of all parties together."""
 
 
 def number_of_bins(n_records: float | None) -> int:
@@ -92,16 +102,64 @@ def declared_edges(bins: int | Array) -> Array:
     return edges
 
 
-def starts_of_cells(n: Array, least: float) -> Array:
-    """The first bin of each cell, for records by bin (k,); a last cell with fewer than `least` joins the one before."""
+def starts_of_cells(others: Array, events: Array, least: float) -> Array:
+    """The first bin of each cell, for records of both classes by bin, each (k,); one cell where there is no other way.
+
+    The best partition of the first j bins is a best partition of the first i and a cell of the bins between, so k^2 / 2
+    cells are looked at.
+    """
+    k = len(events)
     if least <= 0:
-        return np.arange(len(n))
-    starts, held = [0], 0.0
-    for i, count in enumerate(n.tolist()):
-        if held >= least:
-            starts, held = [*starts, i], 0.0
-        held += count
-    return np.array(starts if held >= least or len(starts) == 1 else starts[:-1])
+        return np.arange(k)
+    below = np.concatenate([np.zeros((2, 1)), np.cumsum([others, events], axis=1)], axis=1)
+    hidden, begins = np.full(k + 1, np.inf), np.zeros(k + 1, dtype=np.intp)
+    hidden[0] = 0.0
+    for j in range(1, k + 1):
+        held = below[:, j : j + 1] - below[:, :j]
+        shown = ((held == 0) | (held >= least)).all(0) & (held.sum(0) >= least)
+        pairs = np.where(shown, hidden[:j] + held[0] * held[1], np.inf)
+        begins[j] = j - 1 - np.argmin(pairs[::-1])  # of equal ones the shortest cell
+        hidden[j] = pairs[begins[j]]
+    if not np.isfinite(hidden[k]):
+        return np.zeros(1, dtype=np.intp)
+    starts = [k]
+    while starts[-1]:
+        starts.append(int(begins[starts[-1]]))
+    return np.array(starts[:0:-1])
+
+
+def starts_beside(edges: Array, others: Array, events: Array, least: float, shown: Sequence[Shown]) -> Array:
+    """The first bin of each cell where cells of other edges are shown as well, so that no difference of both is small either.
+
+    Parameters
+    ----------
+    edges : array of shape (k - 1,)
+        Inner edges of the linear predictor, and the counts of their bins, each (k,).
+    shown : sequence of (edges, others, events)
+        Of the cells that are shown already.
+    """
+    if not shown or least <= 0:
+        return starts_of_cells(others, events, least)
+    places = np.concatenate([[-np.inf], *(one[0] for one in shown), edges, [np.inf]])
+    same = np.isclose(edges[:, None], np.concatenate([one[0] for one in shown]), rtol=1e-9, atol=1e-9).any(1)
+    below = np.concatenate(
+        [
+            np.zeros((1, 2)),
+            *(np.cumsum(one[1:], axis=1).T[:-1] for one in shown),
+            np.cumsum([others, events], axis=1).T[:-1],
+            [[others.sum(), events.sum()]],
+        ]
+    )
+    own = np.zeros(len(places), dtype=np.intp)  # which of the bins begins at a place
+    own[len(places) - 1 - len(edges) : -1] = np.where(same, 0, np.arange(1, len(edges) + 1))
+    order = np.argsort(places, kind="stable")
+    below, own = np.maximum.accumulate(below[order], axis=0), own[order]
+    fixed = np.flatnonzero(own == 0)
+    kept = [0, *(np.flatnonzero(same) + 1).tolist()]  # an edge of both parts no more than either
+    for a, b in pairwise(fixed):  # within each cell that is shown
+        held = np.diff(below[a : b + 1], axis=0).T
+        kept += own[a + starts_of_cells(held[0], held[1], least)[1:]].tolist()
+    return np.unique(np.array(kept, dtype=np.intp))
 
 
 def added_up(counts: Array, starts: Array) -> Array:

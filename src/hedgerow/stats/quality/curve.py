@@ -68,7 +68,10 @@ def band(found: Roc, places: Array) -> tuple[Array, Array]:
 def words(found: Roc, exact: bool) -> str:
     """The area with its interval, in how many bins scores were counted, and whether those are too few."""
     cells, error = len(found.events), found.standard_error()
-    together = f", shown as {cells} cells of at least {found.least:g} records of the total." if found.least else "."
+    small = (
+        f", shown as {cells} cell{'s' * (cells > 1)}, none with fewer than {found.least:g} events or others, other than zero."
+    )
+    together = small if found.least else "."
     counted = f"Scores were counted in {found.bins} bins{together}"
     if not exact:
         return f"Area {found.auc:.3f}, of noisy counts: no interval is given. {counted}"
@@ -77,6 +80,8 @@ def words(found: Roc, exact: bool) -> str:
         low, high = found.conf_int(LEVEL)
         said = f"Area {found.auc:.3f}, standard error {error:.2g}, {LEVEL:.0%} interval {low:.3f} to {high:.3f} (DeLong)"
         said += f"; {bins}." if found.error else "."
+    elif min(found.events.sum(), found.others.sum()) < found.least:
+        said = f"Area {found.auc:.3f}, of fewer than {found.least:g} events or others: no interval is given."
     else:
         said = f"Area {found.auc:.3f}: {bins}, beyond its standard error of {error:.2g}, so that no interval is given."
     said += f" The band holds {LEVEL:.0%} of the curves that are drawn again from the counts. {counted}"

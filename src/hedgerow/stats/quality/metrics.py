@@ -16,23 +16,22 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.special import chdtrc, expit
+from scipy.special import expit
 
 from hedgerow.core.arrays import Array
-from hedgerow.core.bound import Bound, Bounds, l1, linf
+from hedgerow.core.bound import Bound, l1, linf
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
-from hedgerow.core.whole import BITS, held, linear
+from hedgerow.core.whole import linear
 from hedgerow.display import displayed
 from hedgerow.errors import SettingsInvalid
-from hedgerow.report import Figure
 
 from ..blocks import by_blocks
 from ..columns import is_exact
 from ..counts import tally
 from ..fitted import Fitted
-from .cells import LEAST, added_up, declared_edges, place_of, starts_of_cells
+from .cells import place_of
 
 LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
 """Predicted probabilities count as no nearer to 0 and 1 than this, as in scikit-learn's `log_loss`."""
@@ -127,17 +126,20 @@ def linear_metrics(federation: Federation, model: Any, *, formula: str | None = 
 def classified(beta: Array, party: Party, rng: Any, *, threshold: float, farthest: float | None = None) -> dict[str, Array]:
     """Add up log-loss, squared errors of the probability, and the four cells of target by prediction.
 
-    With `farthest` also `score` (2,): the linear predictor, cut off there, and its square.
+    With `farthest` also `score` (2,): the linear predictor, cut off there, and its square; and squares of the squared errors.
     """
     eta = linear(party["X"], beta) + party["offset"]
     y, p = party["y"] > 0.5, expit(eta)
     losses = np.minimum(np.logaddexp(0.0, np.where(y, -eta, eta)), LIMIT)
-    predicted = p > threshold
-    return {
+    predicted, squares = p > threshold, (p - y) ** 2
+    found = {
         "log_loss": (party.w * losses).sum(-1),
-        "brier": (party.w * (p - y) ** 2).sum(-1),
+        "brier": (party.w * squares).sum(-1),
         "cells": tally(2 * y.astype(np.intp) + predicted, party.w, 4),
-    } | ({} if farthest is None else {"score": score_sums(eta, party.w, farthest)})
+    }
+    if farthest is None:
+        return found
+    return found | {"score": score_sums(eta, party.w, farthest), "brier_squares": (party.w * squares**2).sum(-1)}
 
 
 def score_sums(eta: Array, w: Array, farthest: float) -> Array:
@@ -178,7 +180,9 @@ def classified_bounds(weight: float | None, farthest: float | None = None) -> di
     if weight is None:
         return None
     found = {"log_loss": linf(weight * LIMIT, "record"), "brier": linf(weight, "record"), "cells": l1(weight, "record")}
-    return found if farthest is None else found | {"score": score_bound(weight, farthest)}
+    if farthest is None:
+        return found
+    return found | {"score": score_bound(weight, farthest), "brier_squares": linf(weight, "record")}
 
 
 @displayed
@@ -194,6 +198,8 @@ class BinaryMetrics:
         Means over the records.
     place : (float, float) or None
         Centre and scale of the bins in which a curve counts the scores; None behind noise.
+    brier_error : float
+        Standard error of the Brier score over records that could have been others; NaN behind noise.
     """
 
     confusion: tuple[float, float, float, float]
@@ -201,6 +207,7 @@ class BinaryMetrics:
     brier: float
     threshold: float
     place: tuple[float, float] | None = None
+    brier_error: float = float("nan")
 
     @property
     def n(self) -> float:
@@ -247,8 +254,8 @@ def binary_metrics(federation: Federation, model: Any, *, formula: str | None = 
 
     Releases
     --------
-    log-loss (of each record at most 36.04), Brier score, four counts, and where sums are exact the linear predictor and its
-    square, by which a curve places its bins; once.
+    log-loss (of each record at most 36.04), Brier score, four counts, and where sums are exact the squares of its squared
+    errors, the linear predictor and its square, by which a curve places its bins; once.
     """
     if not 0 < threshold < 1:
         raise SettingsInvalid(f"threshold={threshold!r} is no probability.", remedy="Give one between 0 and 1.")
@@ -261,89 +268,7 @@ def binary_metrics(federation: Federation, model: Any, *, formula: str | None = 
     n = max(float(sums["cells"].sum()), 1.0)
     cells = tuple(sums["cells"].tolist())
     place = None if farthest is None else place_by(sums["score"], n, cells[2] + cells[3])
-    return BinaryMetrics(cells, float(sums["log_loss"]) / n, float(sums["brier"]) / n, threshold, place)
-
-
-# ---- calibration ----------------------------------------------------------------------------------------------------
-@local(additive=True, stackable=True, holds=BITS)
-@by_blocks
-def calibrated(broadcast: Mapping[str, Array], party: Party, rng: Any, *, bounds: Bounds | None = None) -> dict[str, Array]:
-    """Add up records, events and predicted probabilities between `edges` (k + 1,) of the probability; each (k,)."""
-    edges, w = broadcast["edges"], party.w
-    p = expit(linear(party["X"], broadcast["beta"], exact=bounds is not None) + party["offset"])
-    bins, k = np.clip(np.searchsorted(edges, p, side="right") - 1, 0, len(edges) - 2), len(edges) - 1
-    return {
-        "n": tally(bins, held(w, bounds, "n"), k),
-        "events": tally(bins, held(w * (party["y"] > 0.5), bounds, "events"), k),
-        "expected": tally(bins, held(w * p, bounds, "expected"), k),
-    }
-
-
-@displayed
-@dataclass(frozen=True, eq=False)
-class Calibration:
-    """Events that occurred beside those that were predicted, by bins of the probability.
-
-    Attributes
-    ----------
-    edges : array of shape (k + 1,)
-    n, events, expected : arrays of shape (k,)
-    """
-
-    edges: Array
-    n: Array
-    events: Array
-    expected: Array
-
-    @property
-    def error(self) -> float:
-        """Expected calibration error: the mean over records of |share of events - mean probability| of their bin."""
-        return float(np.abs(self.events - self.expected).sum() / max(self.n.sum(), 1.0))
-
-    @property
-    def ratio(self) -> float:
-        """Events that occurred over those that were predicted."""
-        return float(self.events.sum() / self.expected.sum()) if self.expected.sum() > 0 else float("nan")
-
-    def plot(self) -> Figure:
-        """Draw the share of events against the predicted probability, as SVG."""
-        from ..plots import calibration_curves
-
-        return Figure(*calibration_curves(self))
-
-    @property
-    def hosmer_lemeshow(self) -> tuple[float, float]:
-        """Hosmer and Lemeshow's statistic over bins with records, and its p-value; degrees of freedom are two fewer."""
-        held = (self.n > 0) & (self.expected > 0) & (self.expected < self.n)
-        n, events, expected = self.n[held], self.events[held], self.expected[held]
-        statistic = float(((events - expected) ** 2 / (expected * (1 - expected / n))).sum())
-        df = int(held.sum()) - 2
-        return statistic, float(chdtrc(df, statistic)) if df > 0 else float("nan")
-
-
-def calibration(
-    federation: Federation, model: Any, *, formula: str | None = None, bins: int | Array = 10, least: float = LEAST
-) -> Calibration:
-    """Compare probabilities with what came true.
-
-    Parameters
-    ----------
-    bins : int or array of shape (k + 1,)
-        Bins of equal width, or edges from 0 to 1; public.
-    least : float
-        Neighbouring bins are taken together until each holds so many records of the total.
-
-    Releases
-    --------
-    records, events and predicted events of each bin; once.
-    """
-    edges = declared_edges(bins)
-    fitted = Fitted.of(federation, model, formula)
-    fitted.require(binary=True)
-    w = fitted.weight
-    bounds = None if w is None else {key: l1(w, "record") for key in ("n", "events", "expected")}
-    broadcast = {"beta": fitted.coef, "edges": edges}
-    sums = fitted.ask(federation).sum(calibrated, broadcast, bound=fitted.bounded(federation, bounds))
-    starts = starts_of_cells(sums["n"], least)
-    kept = (added_up(sums[key], starts) for key in ("n", "events", "expected"))
-    return Calibration(np.append(edges[starts], 1.0), *kept)
+    brier, error = float(sums["brier"]) / n, float("nan")
+    if farthest is not None and n > 1:
+        error = math.sqrt(max(float(sums["brier_squares"]) / n - brier**2, 0.0) / (n - 1))
+    return BinaryMetrics(cells, float(sums["log_loss"]) / n, brier, threshold, place, error)

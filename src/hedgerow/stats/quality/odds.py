@@ -21,7 +21,6 @@ from hedgerow.core.bound import Bound, linf
 from hedgerow.core.federation import Federation
 from hedgerow.core.party import Party
 from hedgerow.core.question import local
-from hedgerow.data import complete_cases
 
 from ..blocks import by_blocks
 from ..columns import schema_of, upper_end
@@ -30,6 +29,7 @@ from ..expressions import is_binary
 from ..factors import Levels, Term
 from ..fit import fit_of
 from ..glm import newton
+from ..indicators import cases_of_model
 from ..linear.asking import refuse_unbounded
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _tables(federation: Federation, spec: Design, level: float) -> Array:
     """Log odds ratios of all indicators against their references, with intervals, by one question; shape (d, 3)."""
     bounds, end = table_bounds(spec.weight_limit), upper_end(level)
     refuse_unbounded(federation, spec, bounds)
-    federation = complete_cases(federation, spec.schema.names)
+    federation = cases_of_model(federation, spec)
     sums = federation.prepare(design, spec=spec).sum(events_by_column, bound=bounds)
     found = []
     for _, columns in _columns(spec):

@@ -3,13 +3,13 @@
     mean, spread         <- the linear predictor and its square, and records by target sum, where they are not known
     edges                -> every party                                                broadcast
     events, others       <- count of scores in each bin, by target                     sum
-    neighbouring bins    taken together until each holds `least` records of the total  at the server
+    neighbouring bins    taken together until none shows fewer than `least` of a class at the server
 
 An event and another record in different bins are ordered for certain. Those that share a bin count as tied, for half a pair
 each, as in the Mann-Whitney statistic. About twenty bins that follow the scores' own mean and spread leave the area off by a
 fraction of its standard error where the scores are spread out about as a bell is; `bin_error` says by how much, and where it
-is beyond the standard error there is no interval. With `tol` bins that hold both classes are cut into finer ones, round by
-round, until they cannot move the area by more.
+is beyond the standard error there is no interval. Area and error are those of the bins; cells are what is shown. With `tol`
+bins that hold both classes are cut into finer ones, round by round, until they cannot move the area by more.
 
 Releases : two counts for each bin, once; with `tol` once a round, and exactly ordered scores tell much of single records.
            Before, once: two counts, of all records by target, and without `tol` or edges that are declared the sums of the
@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy.special import expit, ndtri
@@ -43,8 +43,11 @@ from ..columns import is_exact, upper_end
 from ..counts import count_bound, tally
 from ..fitted import Fitted
 from ..linear.asking import refuse_unbounded
-from .cells import LEAST, added_up, inner_edges, number_of_bins, starts_of_cells
+from .cells import LEAST, Shown, added_up, inner_edges, number_of_bins, starts_of_cells
 from .metrics import farthest_of, place_by, score_bound, score_sums
+
+if TYPE_CHECKING:
+    import pandas
 
 FINE = 1024
 """Bins of the first question of a curve that is refined."""
@@ -93,7 +96,9 @@ class Roc:
     bins : int
         For which counts were released, before neighbours were taken together.
     least : float
-        Records that a cell holds at least; 0 where bins are shown as they were counted.
+        Events that a cell holds at least, or none, and others; 0 where bins are shown as they were counted.
+    counted : Roc or None
+        The curve before, of which area and error are.
     """
 
     edges: Array
@@ -103,16 +108,26 @@ class Roc:
     rounds: int
     bins: int = 0
     least: float = 0.0
+    counted: Roc | None = None
+
+    @property
+    def cells(self) -> Shown:
+        """As `net_benefit` takes them: inner edges, others, events."""
+        return self.edges, self.others, self.events
 
     @property
     def auc(self) -> float:
         """Area under the curve: the share of pairs of an event and another record that the score orders rightly."""
+        if self.counted is not None:
+            return self.counted.auc
         below = np.cumsum(self.others) - self.others
         return float((self.events * (below + self.others / 2)).sum() / self._pairs)
 
     @property
     def error(self) -> float:
         """By how much the exact area may differ from `auc` at most, as if each bin had all its pairs in one order."""
+        if self.counted is not None:
+            return self.counted.error
         open_pairs = np.where(self.tied, 0.0, self.events * self.others)
         return float(np.abs(open_pairs).sum() / 2 / self._pairs)
 
@@ -122,6 +137,8 @@ class Roc:
 
         Nothing where bins were refined until their scores are tied.
         """
+        if self.counted is not None:
+            return self.counted.shift
         if self.error == 0 or len(self.events) < 4:
             return 0.0 if self.error == 0 else float("nan")
         pairs = np.arange(0, len(self.events), 2)
@@ -132,8 +149,10 @@ class Roc:
     def bin_error(self) -> float:
         """By how much the bins may put the area off: `shift`, or what one bin alone may hide at most, whichever is larger.
 
-        Of fewer than four cells `error`, since nothing is known of how the classes lie in them.
+        Of fewer than four bins `error`, since nothing is known of how the classes lie in them.
         """
+        if self.counted is not None:
+            return self.counted.bin_error
         if self.error == 0 or len(self.events) < 4:
             return self.error
         return max(abs(self.shift), float(np.where(self.tied, 0.0, self.events * self.others).max()) / 2 / self._pairs)
@@ -141,6 +160,8 @@ class Roc:
     @property
     def is_sharp(self) -> bool:
         """Whether the bins put the area off by no more than its standard error, so that an interval means something."""
+        if min(self.events.sum(), self.others.sum()) < self.least:
+            return False
         return bool(self.bin_error <= self.standard_error())
 
     def plot(self) -> Figure:
@@ -150,12 +171,14 @@ class Roc:
         return Figure(*roc_curves(self))
 
     def merged(self, least: float) -> Roc:
-        """The curve with neighbouring bins taken together, from the lowest score on, until each holds `least` records."""
-        starts = starts_of_cells(self.others + self.events, least)
+        """The curve with neighbouring bins taken together, until each holds `least` events or none, and likewise others."""
+        if least <= 0:
+            return self
+        starts = starts_of_cells(self.others, self.events, least)
         others, events = added_up(self.others, starts), added_up(self.events, starts)
         alone = np.diff([*starts, len(self.events)]) == 1
         tied, edges = self.tied[starts] & alone, self.edges[starts[1:] - 1]
-        return replace(self, edges=edges, others=others, events=events, tied=tied, least=least)
+        return replace(self, edges=edges, others=others, events=events, tied=tied, least=least, counted=self)
 
     @property
     def _pairs(self) -> float:
@@ -177,6 +200,20 @@ class Roc:
         """Share of the others above each threshold, shape (k + 1,)."""
         return self._above(self.others)
 
+    def to_frame(self) -> pandas.DataFrame:
+        """Return one row for each cell, from the highest score on: `threshold` at its lower end, counts, rates there."""
+        import pandas
+
+        return pandas.DataFrame(
+            {
+                "threshold": self.thresholds[1:],
+                "events": self.events[::-1],
+                "others": self.others[::-1],
+                "true positive rate": self.true_positive_rate[1:],
+                "false positive rate": self.false_positive_rate[1:],
+            }
+        )
+
     def _above(self, counts: Array) -> Array:
         above = np.concatenate([[0.0], np.cumsum(counts[::-1])])
         shares: Array = above / above[-1] if above[-1] > 0 else np.full_like(above, np.nan)
@@ -184,6 +221,8 @@ class Roc:
 
     def standard_error(self, method: Literal["delong", "hanley"] = "delong") -> float:
         """Of the area: DeLong's, from how each record's score ranks among the other class, or Hanley and McNeil's formula."""
+        if self.counted is not None:
+            return self.counted.standard_error(method)
         area, m, n = self.auc, float(self.events.sum()), float(self.others.sum())
         if min(m, n) <= 1 or not np.isfinite(area):
             return float("nan")
@@ -198,7 +237,10 @@ class Roc:
         return float(np.sqrt(max(of_events / m + of_others / n, 0.0)))
 
     def conf_int(self, level: float = 0.95, method: Literal["delong", "hanley"] = "delong") -> tuple[float, float]:
-        """Confidence interval of the area: normal, cut off at 0 and 1; NaN where bins hide more than the standard error."""
+        """Confidence interval of the area: normal, cut off at 0 and 1; NaN where bins hide more than the standard error.
+
+        NaN also where there are fewer than `least` of a class.
+        """
         if not self.is_sharp:
             return float("nan"), float("nan")
         reach = float(ndtri(upper_end(level))) * self.standard_error(method)
@@ -225,7 +267,8 @@ def roc(
         How many bins, placed by mean and spread of the scores (see `hedgerow.stats.quality.cells`), or edges of the
         probability from 0 to 1. By default 20, and slowly more from 3000 records on.
     least : float
-        Neighbouring bins are taken together until each holds so many records of the total; 10, or none with `tol`.
+        Neighbouring bins are shown together until each holds so many events of the total or none, and so many others or none;
+        10, or none with `tol`.
     tol : float, optional
         Ask about finer bins until the area is known to within this; 0 for exactly. It tells much of single records.
     resolution : float
