@@ -1,6 +1,6 @@
 """A study of visits to doctors, offers of its three owners, and files of them."""
 
-from hedgerow.study.toml import to_toml
+from hedgerow.core.toml import to_toml
 
 BASE = {
     "title": "Visits",

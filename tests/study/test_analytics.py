@@ -41,6 +41,7 @@ def study(frame, tmp_path):
 
     def make(name, sections=None, **program):
         data = {"path": str(tmp_path / "trial.csv"), "ranges": {"age": [18, 90], "months": [0, 60]}}
+        data["columns"] = {"arm": {"levels": ["drug", "placebo"]}, "died": {"kind": "binary"}}
         whole = {"name": "small", "data": data, "partition": {"by": "iid", "parties": 4}, "baselines": False}
         return parse(whole | {"program": {"name": name, **CASES[name], **program}} | (sections or {}))
 

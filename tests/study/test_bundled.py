@@ -1,10 +1,15 @@
 """The bundled studies: equal to trusted implementations, stopped by their budget, explained by their report."""
 
+import itertools
+import os
 from functools import cache
+from pathlib import Path
 
 import dp_accounting
 import numpy as np
+import pandas
 import pytest
+import sklearn.metrics
 import statsmodels.api as sm
 from dp_accounting import pld
 
@@ -35,13 +40,15 @@ def close(found, expected):
 def test_breast_cancer_glm_is_the_pooled_logit(run):
     result = run("breast-cancer-glm")
     frame, table = result.outcome.coefficients, hr.data.load("breast_cancer").to_pandas()
-    columns = ["mean_radius", "mean_texture", "mean_smoothness"]
+    table["smoothness"] = 100 * table["mean_smoothness"]
+    columns = ["mean_radius", "mean_texture", "smoothness"]
     pooled = sm.Logit(table["malignant"], sm.add_constant(table[columns])).fit(disp=0, method="newton", tol=1e-10, maxiter=100)
     close(frame["coef"], pooled.params)
     close(frame["se"], pooled.bse)
     close(frame["p"], pooled.pvalues)
     close(frame[["low", "high"]], pooled.conf_int())
-    close(frame["odds ratio"][1:3], np.exp(pooled.params)[1:3])
+    close(frame["odds ratio"][1:], np.exp(pooled.params)[1:])
+    assert frame["odds ratio"].iloc[1:].max() < 10  # units in which odds ratios can be read
     close(result.outcome.metrics["log-likelihood"], pooled.llf)
     assert result.run.state.round < 10
 
@@ -117,3 +124,72 @@ def test_the_page_of_a_tree_numbers_its_nodes_and_says_things_once(run):
     assert [row[0] for row in nodes.rows] == list(range(len(nodes.rows)))
     assert [curve.title for curve in report.curves] == ["Test R2"]
     assert report.heat.sentence not in report.notes
+
+
+# ---- pages of findings ----------------------------------------------------------------------------------------------
+DATA = Path(os.environ.get("HEDGEROW_DATA") or Path(__file__).parents[2].parent / "shared" / "data")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not DATA.is_dir(), reason="set HEDGEROW_DATA to the folder of public data sets")
+def test_readmission_is_the_pooled_logit_and_tells_where_records_were_lost(tmp_path):
+    result = run_study(load("readmission"), tmp_path / "run", data_dir=DATA)
+    frame, table = result.outcome.coefficients, hr.data.load("first_stays", data_dir=DATA).to_pandas()
+    kept = table[table["woman"].notna() & table["race"].notna()]
+    site, race = (pandas.get_dummies(kept[name], drop_first=True, dtype=float) for name in ("specialty", "race"))
+    measured = {"age10": kept["age"] / 10, "woman": kept["woman"], "earlier_stays": kept["earlier_stays"], "days": kept["days"]}
+    columns = pandas.concat([pandas.DataFrame(measured | {"drugs10": kept["drugs"] / 10}), race, site], axis=1)
+    pooled = sm.Logit(kept["readmitted"].astype(float), sm.add_constant(columns.astype(float))).fit(disp=0, tol=1e-10)
+    for name in ("age10", "woman", "earlier_stays", "days", "drugs10"):
+        close(frame.loc[name, "coef"], pooled.params[name])
+        close(frame.loc[name, "se"], pooled.bse[name])
+    report = result.report
+    assert [one.value for one in report.headlines] == ["28\u202f652", "8.8%", "× 1.48", "0.62"]
+    (flow,) = report.flows
+    assert [step.count for step in flow.steps] == [71_518, 29_997, 29_414, 28_652]
+    for before, after in itertools.pairwise(flow.steps):
+        assert before.count - sum(count for _, count in before.lost) == after.count
+    (forest,) = report.forests
+    assert len(forest.rows) == 8
+    assert "No sign that sites differ" in forest.sentence  # Q is 3.7 on 7 degrees of freedom
+    assert "2.6%" in report.warnings[-1]
+    area = sklearn.metrics.roc_auc_score(kept["readmitted"], pooled.predict())
+    assert dict(report.metrics)["AUC"] == pytest.approx(area, abs=0.002)  # of bins
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["heart-survival", "breast-survival"])
+def test_pages_on_survival_have_the_hazard_ratios_of_statsmodels(name, tmp_path):
+    if name == "breast-survival":
+        pytest.importorskip("lifelines")  # brings the data
+    study = load(name)
+    report = run_study(study, tmp_path / "run").report
+    table = hr.data.load(study.data.name)
+    made = table.to_pandas().assign(site=0)
+    for site, at in enumerate(partitioner("iid", parties=study.partition.parties)(table, 0).indices):
+        made.iloc[at, made.columns.get_loc("site")] = site
+    if name == "heart-survival":
+        made = made.assign(age10=made["age"] / 10, ejection10=made["ejection_fraction"] / 10)
+        columns = ["age10", "ejection10", "serum_creatinine", "anaemia", "high_blood_pressure"]
+        time, event, place = "time", "death_event", 1
+    else:
+        made = made.assign(horth=made["horth"] == "yes", two=made["tgrade"] == "II", three=made["tgrade"] == "III")
+        made = made.assign(size10=made["tsize"] / 10, receptor100=made["progrec"] / 100)
+        columns = ["horth", "two", "three", "pnodes", "size10", "receptor100"]
+        time, event, place = "time", "cens", 0
+    told = {"status": made[event].to_numpy(), "strata": made["site"].to_numpy(), "ties": "efron"}
+    fit = sm.PHReg(made[time].astype(float).to_numpy(), made[columns].astype(float).to_numpy(), **told).fit(disp=0)
+    cox = next(grid for grid in report.tables if grid.columns[1] == "Hazard ratio")
+    assert [row[1] for row in cox.rows] == [f"{ratio:.2f}" for ratio in np.exp(fit.params)]
+    assert "hazard; 95%" in report.headlines[2].beneath
+    assert cox.rows[place][0] == report.headlines[2].label
+
+
+def test_insurance_weights_has_errors_that_hold_though_spread_grows(tmp_path):
+    if not DATA.is_dir():
+        pytest.skip("set HEDGEROW_DATA to the folder of public data sets")
+    table = hr.data.load("insurance", data_dir=DATA).to_pandas()
+    result = run_study(load("insurance-weights"), tmp_path / "run", data_dir=DATA)
+    design = pandas.get_dummies(table[["smoker", "age", "bmi", "sex", "region"]], drop_first=True, dtype=float)
+    pooled = sm.OLS(table["charges"], sm.add_constant(design.astype(float))).fit(cov_type="HC3")
+    close(result.outcome.coefficients.loc["smoker", "se"], pooled.bse["smoker"])

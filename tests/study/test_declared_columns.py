@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import hedgerow as hr
 from hedgerow.cli.main import app
+from hedgerow.core.toml import to_toml
 from hedgerow.data import Column, Schema, Table
 from hedgerow.engines import InProcess
 from hedgerow.errors import FormulaInvalid, HedgerowError, MissingColumn, NotFinite, OutOfRange, SchemaInvalid, StudyInvalid
@@ -21,7 +22,6 @@ from hedgerow.study.build import build
 from hedgerow.study.check import check
 from hedgerow.study.published import published
 from hedgerow.study.remote import schema_for
-from hedgerow.study.toml import to_toml
 
 LINE, N = 31, 900
 HEAD = '[data]\npath = "visits.csv"\n'

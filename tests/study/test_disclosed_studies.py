@@ -30,6 +30,7 @@ def study(tmp_path):
         (frame(n) if data is None else data).to_csv(tmp_path / "table.csv", index=False)
         ranges = {name: [-6, 6] for name in ("a", "b", "c", "d", "spare")} if data is None else {}
         held = {"path": str(tmp_path / "table.csv"), "target": "ill" if data is None else None, "ranges": ranges}
+        held["columns"] = {"ill": {"kind": "binary"}} if data is None else {}
         whole = {"name": "small", "data": held, "partition": {"by": "iid", "parties": parties}, "baselines": False}
         return parse(whole | {"program": program} | sections)
 

@@ -16,7 +16,7 @@ from hedgerow.network.station.policy import admit_columns
 from hedgerow.study import build_remote, rehearse
 from hedgerow.study import run_study as run
 from hedgerow.study.build import build
-from hedgerow.study.flow import records_left_out
+from hedgerow.study.flow import flow_of, records_left_out
 from hedgerow.study.remote import same_columns
 from hedgerow.study.study import parse
 
@@ -65,6 +65,25 @@ def test_the_report_says_how_many_records_are_left_out_why_and_where(tmp_path, f
     assert sum(row[2] for row in by_party.rows) == counts["complete"][0]
     assert "Records left out" in (tmp_path / "run" / "report.html").read_text()
     assert "Records left out" in json.dumps(json.loads((tmp_path / "run" / "result.json").read_text()))
+
+
+@pytest.mark.parametrize(
+    ("lacking_x", "lacking_ward", "lost", "left"),
+    [
+        (2, 20, (("x or ward not recorded", 22),), 278),
+        (12, 20, (("ward not recorded", 20), ("x not recorded", 12)), 268),
+        (0, 3, (("ward not recorded", "below 5"),), "about 295"),
+    ],
+)
+def test_a_page_never_shows_that_few_records_lack_a_value(tmp_path, frame, lacking_x, lacking_ward, lost, left):
+    whole = frame.assign(x=1.0 + np.arange(300) % 7, ward=["east", "west"] * 150)
+    whole.loc[range(lacking_x), "x"] = np.nan
+    whole.loc[range(100, 100 + lacking_ward), "ward"] = None
+    built = build(study(tmp_path, whole))
+    hr.stats.linear_regression(built.federation, FORMULA)
+    (flow,) = flow_of(built, {})
+    assert sorted(flow.steps[-2].lost) == sorted(lost)
+    assert flow.steps[-1].count == left
 
 
 @pytest.mark.slow

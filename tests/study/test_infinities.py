@@ -5,8 +5,8 @@ import tomllib
 
 import pytest
 
+from hedgerow.core.toml import to_toml
 from hedgerow.study import parse
-from hedgerow.study.toml import to_toml
 
 VALUES = {"alone": math.inf, "listed": [1.0, -math.inf], "within": {"deep": [math.inf]}}
 

@@ -216,7 +216,7 @@ def test_the_digest_of_a_study_without_it_is_what_it_was():
     assert load("digits-fedavg", {"evaluation.tuning": 0.5}).digest != DIGEST
 
 
-DIGEST = "1cea2542d8e0b784"
+DIGEST = "46f0fdf8a987b117"
 """Of the study `digits-fedavg`, before there was such a key."""
 
 

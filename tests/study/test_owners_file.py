@@ -2,9 +2,9 @@
 
 import pytest
 
+from hedgerow.core.toml import to_toml
 from hedgerow.errors import StudyInvalid
 from hedgerow.study.plans.owners_file import MOST_TOLD, load_owners, parse_owners
-from hedgerow.study.toml import to_toml
 
 MODEL = {"loss": "linear", "inputs": 10, "rounds": 100}
 PILOT = {"residual": 0.049, "amplification": 0.378, "bias": 7.5e-5}

@@ -8,6 +8,7 @@ import pytest
 
 import hedgerow as hr
 from hedgerow.core.ledger import Entry, Ledger
+from hedgerow.core.toml import to_toml
 from hedgerow.errors import BudgetExhausted, MixedUnits, StudyInvalid
 from hedgerow.learn.queries import optimum, pooled
 from hedgerow.learn.queries.keys import loss_of_keys, spec_of_keys
@@ -18,7 +19,6 @@ from hedgerow.study.agreed import budget_grids, budgets_of, forecast_grids
 from hedgerow.study.build import build
 from hedgerow.study.explain import what_left
 from hedgerow.study.party_budgets import refuse_unaffordable
-from hedgerow.study.toml import to_toml
 
 AGREED = {"party 1": 0.5, "party 2": 4.0, "party 3": 2.0}
 ROUNDS = 4

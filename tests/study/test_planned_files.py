@@ -7,6 +7,7 @@ import pytest
 from plans_of_visits import BASE, OWNERS, free, grid, written
 
 import hedgerow as hr
+from hedgerow.core.toml import read_toml, to_toml
 from hedgerow.errors import BudgetInvalid, SettingsInvalid, StudyInvalid
 from hedgerow.learn.queries import Inputs, Steps, answers_for, gradient_queries, loss_of
 from hedgerow.market.plans.owners_plan import money
@@ -23,7 +24,6 @@ from hedgerow.study.plans.planned_files import (
     write_study,
 )
 from hedgerow.study.plans.planning import asked_of, known_of, plan_file, plan_owners
-from hedgerow.study.toml import read_toml, to_toml
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ import math
 import pytest
 from plans_of_visits import BASE, OWNERS, free, grid, shared, written
 
+from hedgerow.core.toml import read_toml
 from hedgerow.errors import BudgetExhausted, BudgetInvalid, SettingsInvalid, StudyInvalid
 from hedgerow.privacy.accounting.gaussian import gaussian_delta, gaussian_noise
 from hedgerow.store import read_chain
@@ -19,7 +20,6 @@ from hedgerow.study.plans.planned_files import (
     write_study,
 )
 from hedgerow.study.plans.planning import asked_of, plan_owners
-from hedgerow.study.toml import read_toml
 
 
 @pytest.mark.slow

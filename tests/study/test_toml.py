@@ -6,10 +6,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from hedgerow.core import toml
+from hedgerow.core.toml import MOST_BYTES, MOST_PARTS, read_toml, to_toml
 from hedgerow.errors import StudyInvalid
 from hedgerow.network.station.admitted import read_study, title_of
-from hedgerow.study import toml
-from hedgerow.study.toml import MOST_BYTES, MOST_PARTS, read_toml, to_toml
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 plain = st.one_of(st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), texts)

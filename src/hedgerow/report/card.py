@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from .forest import ForestPlot
 from .intervals import Intervals, interval_chart, note_of
 from .markup import Html, tag
 from .model import Curve, Grid, Pairs, Report
 from .numerals import show
-from .page import body_of, curve_figure, pairs_list, text_block
+from .page import body_of, curve_figure, forest_figure, pairs_list, text_block
 from .pictures import CELL_STYLE, Pictures, pictures_rows
 from .scoped import CELL, cell_style
 from .tables import folded, table
@@ -41,7 +42,7 @@ class Card:
         What is promised, and which kind of promise that is.
     tables : tuple of Grid
         Long ones are folded.
-    figures : tuple of Curve and Intervals
+    figures : tuple of Curve, Intervals and ForestPlot
     pictures : tuple of Pictures
     text : tuple of (title, text)
         Folded away.
@@ -55,7 +56,7 @@ class Card:
     metrics: Pairs = ()
     privacy: tuple[str, Literal["private", "weak", "open"]] | None = None
     tables: tuple[Grid, ...] = ()
-    figures: tuple[Curve | Intervals, ...] = ()
+    figures: tuple[Curve | Intervals | ForestPlot, ...] = ()
     pictures: tuple[Pictures, ...] = ()
     text: tuple[tuple[str, str], ...] = ()
     said: tuple[str, ...] = ()
@@ -110,7 +111,9 @@ def _table(grid: Grid) -> Html:
     return tag("div", tag("h4", grid.title), table(first), None if short else folded(all_of, table(most)), note)
 
 
-def _figure(drawn: Curve | Intervals) -> Html | None:
+def _figure(drawn: Curve | Intervals | ForestPlot) -> Html | None:
+    if isinstance(drawn, ForestPlot):
+        return forest_figure(drawn)
     if isinstance(drawn, Curve):
         return curve_figure(drawn)
     chart, note = interval_chart(drawn), note_of(drawn)

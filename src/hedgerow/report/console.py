@@ -15,7 +15,7 @@ from hedgerow.report.fits import Fits
 from hedgerow.report.model import AuditLights, Cell, Comparison, Grid, Report
 from hedgerow.report.numerals import show, show_column
 from hedgerow.report.page import loss_sentence
-from hedgerow.report.tables import all_numeric
+from hedgerow.report.tables import all_numeric, flow_grid, forest_grid
 
 
 def print_report(report: Report, console: Console) -> None:
@@ -32,11 +32,22 @@ def print_report(report: Report, console: Console) -> None:
         print_audit(report.audit, console)
     for warning in report.warnings:
         console.print(_plain(f"Worth knowing: {warning}", "yellow"))
+    if report.headlines:
+        lines = [(one.label, one.value, one.beneath) for one in report.headlines]
+        console.print(_table(("", "", ""), lines, numeric=(False, True, False), headed=False))
     if report.metrics or report.facts:
         pairs = [(label, show(value)) for label, value in (*report.metrics, *report.facts)]
         console.print(_table(("", ""), pairs, numeric=(False, True), headed=False))
     if report.comparison:
         _print_comparison(report.comparison, console)
+    for forest in report.forests:
+        _print_grid(forest_grid(forest), console)
+        if forest.sentence:
+            console.print(_plain(forest.sentence))
+    for flow in report.flows:
+        _print_grid(flow_grid(flow), console)
+    if report.witnesses:
+        _print_grid(report.witnesses, console)
     if report.left:
         _print_grid(report.left, console)
     if report.saw:

@@ -10,6 +10,8 @@ from hedgerow.errors import CannotWrite, StudyInvalid
 
 from .dots import dots_chart, mark
 from .figures import line_chart, series_inks
+from .forest import ForestPlot
+from .forest_chart import forest_chart, reading
 from .intervals import Intervals, interval_chart, note_of
 from .markup import Html, join, tag
 from .model import Curve, Dots
@@ -18,6 +20,9 @@ from .scoped import FIGURE, figure_style
 
 _WIDTH, _PAD, _HEAD, _LEGEND, _FOOT = 440.0, 14.0, 26.0, 20.0, 20.0
 _NOTE_WRAP = 66
+
+Drawn = Curve | Intervals | Dots | ForestPlot
+"""What a figure draws."""
 
 
 class Figure:
@@ -28,7 +33,7 @@ class Figure:
 
     Parameters
     ----------
-    *drawn : Curve, Intervals or Dots
+    *drawn : Curve, Intervals, Dots or ForestPlot
         One below the other.
 
     Raises
@@ -37,7 +42,7 @@ class Figure:
         No value is finite, so that there is nothing to draw.
     """
 
-    def __init__(self, *drawn: Curve | Intervals | Dots) -> None:
+    def __init__(self, *drawn: Drawn) -> None:
         self.drawn = drawn
         self.svg = _together(drawn)
 
@@ -70,7 +75,7 @@ class Figure:
         return self.svg
 
 
-def _together(drawn: Sequence[Curve | Intervals | Dots]) -> str:
+def _together(drawn: Sequence[Drawn]) -> str:
     parts, top = [], _PAD
     for one in drawn:
         chart = _chart(one)
@@ -87,7 +92,7 @@ def _together(drawn: Sequence[Curve | Intervals | Dots]) -> str:
         height = _height(chart)
         parts.append(_placed(chart, _PAD, top, height))
         top += height
-        for line in _lines(note_of(one) if isinstance(one, Intervals) else one.note):
+        for line in _lines(_note(one)):
             parts.append(tag("text", line, x=_PAD, y=top + 14, class_="note"))
             top += _FOOT * 0.85
         top += _FOOT / 2
@@ -107,10 +112,18 @@ def _together(drawn: Sequence[Curve | Intervals | Dots]) -> str:
     )
 
 
-def _chart(one: Curve | Intervals | Dots) -> Html | None:
+def _chart(one: Drawn) -> Html | None:
     if isinstance(one, Dots):
         return dots_chart(one)
+    if isinstance(one, ForestPlot):
+        return forest_chart(one, narrow=True)
     return line_chart(one) if isinstance(one, Curve) else interval_chart(one)
+
+
+def _note(one: Drawn) -> str:
+    if isinstance(one, ForestPlot):
+        return reading(one)
+    return note_of(one) if isinstance(one, Intervals) else one.note
 
 
 def _dots_legend(given: Dots, top: float) -> Html:

@@ -12,6 +12,9 @@ from typing import Any, Literal
 from hedgerow.errors import StudyInvalid
 from hedgerow.report.heat import Heat
 
+from .flow import Flow
+from .forest import ForestPlot
+from .headline import Headline
 from .pictures import Pictures
 from .plain_values import frozen, to_plain
 
@@ -69,7 +72,8 @@ class Curve:
     """A figure of lines; `line` draws one horizontal limit, such as a budget or a target, which `note` explains.
 
     `log` names the axes whose steps are factors: "x", "y" or "xy". What is not above zero has no place on such an axis
-    and breaks the line.
+    and breaks the line. `shape` is "square" where shares are drawn against shares on two equal axes, and "points" where each
+    of them is a dot with its interval besides.
     """
 
     title: str
@@ -79,6 +83,7 @@ class Curve:
     line: float | None = None
     note: str = ""
     log: Literal["", "x", "y", "xy"] = ""
+    shape: Literal["", "square", "points"] = ""
 
 
 @dataclass(frozen=True)
@@ -193,12 +198,13 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table; the first column names the row."""
+    """A table; the first column names the row. On a page of findings one may be `folded` away, whose numbers a figure draws."""
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
+    folded: bool = False
 
 
 @dataclass(frozen=True)
@@ -261,6 +267,15 @@ class Report:
         Shaded tables of results, such as a matrix of correlations.
     pictures : tuple of Pictures
         Rows of small pictures, such as records beside what an attack made of them.
+    forests : tuple of ForestPlot
+        Estimates of sites with intervals, and of all together; each is a section, and its title the heading.
+    flows : tuple of Flow
+        Where records were lost.
+    headlines : tuple of Headline
+        The few numbers of a page of findings, each with a line beneath. Where there are some, the page is in the order of a
+        reader who asks for the answer first; facts and metrics are folded away.
+    witnesses : Grid or None
+        Who saw what, and what they did not see.
     left : Grid or None
         What left each party: query, times, numbers per party, bound, mechanism, event.
     published : Grid or None
@@ -314,6 +329,10 @@ class Report:
     heats: tuple[Heat, ...] = ()
     audit: AuditLights | None = None
     pictures: tuple[Pictures, ...] = ()
+    forests: tuple[ForestPlot, ...] = ()
+    flows: tuple[Flow, ...] = ()
+    headlines: tuple[Headline, ...] = ()
+    witnesses: Grid | None = None
 
     @property
     def promise(self) -> tuple[str, str]:
@@ -340,7 +359,7 @@ class Report:
         """
         try:
             values = {key: frozen(value) for key, value in data.items()}
-            grids = dict.fromkeys(("parties", "left", "published", "traffic"), Grid)
+            grids = dict.fromkeys(("parties", "left", "published", "traffic", "witnesses"), Grid)
             for key, kind in {"heat": Heat, "comparison": Comparison, **grids}.items():
                 if values.get(key) is not None:
                     values[key] = kind(**values[key])
@@ -353,6 +372,9 @@ class Report:
                 scores = audit["scores"] and BarChart(**audit["scores"])
                 values["audit"] = AuditLights(**audit | {"scores": scores})
             values["pictures"] = tuple(map(Pictures.from_plain, values.get("pictures", ())))
+            values["forests"] = tuple(map(ForestPlot.from_plain, values.get("forests", ())))
+            values["flows"] = tuple(map(Flow.from_plain, values.get("flows", ())))
+            values["headlines"] = tuple(Headline(**one) for one in values.get("headlines", ()))
             return cls(**values)
         except (AttributeError, KeyError, TypeError) as error:
             raise StudyInvalid(

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from hedgerow.errors import HedgerowError
 
+from .flow import Flow
+from .forest import ForestPlot
+from .headline import Headline
 from .heat import Heat
 from .model import BarChart, Curve, Dots, Grid
 from .pictures import Pictures
@@ -45,6 +48,14 @@ class Outcome:
         Shaded tables, such as a matrix of correlations.
     pictures : sequence of Pictures
         Rows of small pictures, such as records beside what an attack made of them.
+    forests : sequence of ForestPlot
+        Estimates of sites with intervals, and of all together.
+    flows : sequence of Flow
+        Where records were lost.
+    headlines : sequence of Headline
+        Of a page of findings: the numbers at its top.
+    counted : dict of numbers
+        "records" of a model, and "events" among them; for who writes headlines, and shown nowhere by itself.
     """
 
     metrics: Mapping[str, float] = field(default_factory=dict)
@@ -59,6 +70,10 @@ class Outcome:
     bars: Sequence[BarChart] = ()
     heats: Sequence[Heat] = ()
     pictures: Sequence[Pictures] = ()
+    forests: Sequence[ForestPlot] = ()
+    flows: Sequence[Flow] = ()
+    headlines: Sequence[Headline] = ()
+    counted: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of_table(cls, title: str, frame: pandas.DataFrame) -> Outcome:

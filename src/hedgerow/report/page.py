@@ -14,6 +14,10 @@ from hedgerow.errors import CannotWrite
 from hedgerow.report.bars import bars_chart, bars_legend
 from hedgerow.report.dots import dots_chart, dots_legend
 from hedgerow.report.figures import dot_tracks, line_chart, series_inks, swatch
+from hedgerow.report.flow import Flow
+from hedgerow.report.forest import ForestPlot
+from hedgerow.report.forest_chart import forest_charts, reading
+from hedgerow.report.headline import headline_list
 from hedgerow.report.heat import Heat
 from hedgerow.report.markup import Html, join, tag
 from hedgerow.report.model import AuditLights, BarChart, Cell, Comparison, Curve, Dots, Grid, Pairs, Report, Series
@@ -21,8 +25,9 @@ from hedgerow.report.numerals import fixed, show, show_column
 from hedgerow.report.pictures import STYLE as OF_PICTURES
 from hedgerow.report.pictures import Pictures, pictures_rows
 from hedgerow.report.seen import seen_section
+from hedgerow.report.square import square_chart
 from hedgerow.report.style import STYLE
-from hedgerow.report.tables import curve_table, folded, heat_table, party_tables, table
+from hedgerow.report.tables import curve_table, flow_list, folded, heat_table, party_tables, table
 
 ROUNDING, UNSEEN = 1e-9, 1e-6
 """Differences of up to such a part of a value are rounding, or nothing that a reader would want to know."""
@@ -94,6 +99,8 @@ def _heading(study: str, title: str, lead: str) -> Html:
 def body_of(report: Report) -> Html:
     """Everything below the heading."""
     r = report
+    if r.headlines:
+        return _findings(r)
     tables = [_grid(grid, table(grid)) for grid in r.tables]
     parts = [
         tag("section", tag("h2", "Read this first"), tag("p", r.nothing), class_="warnings nothing") if r.nothing else None,
@@ -101,6 +108,7 @@ def body_of(report: Report) -> Html:
         _audit(r.audit) if r.audit else None,
         _warnings(r.warnings),
         _section("At a glance", "glance", _figures_of_merit(r)) if r.metrics or r.facts else None,
+        *map(forest_section, r.forests),
         *(tables if r.tables_first else ()),
         _section(_over(r.curves), None, tag("div", *map(curve_figure, r.curves), class_="curves")) if r.curves else None,
         _section("Side by side", None, tag("div", *map(dots_figure, r.dots), class_="curves")) if r.dots else None,
@@ -109,6 +117,7 @@ def body_of(report: Report) -> Html:
         *map(pictures_section, r.pictures),
         _comparison(r.comparison) if r.comparison else None,
         *(() if r.tables_first else tables),
+        *map(_flow, r.flows),
         *(_section(title, None, text_block(block)) for title, block in r.text),
         _heat(r.heat) if r.heat else None,
         seen_section(r),
@@ -119,6 +128,46 @@ def body_of(report: Report) -> Html:
         _section("Provenance", None, folded("Versions, seeds, command", _provenance(r.provenance))) if r.provenance else None,
     ]
     return tag("main", *parts)
+
+
+def _findings(report: Report) -> Html:
+    """The same in the order of who asks for the answer first: what was found, how sure that is, of whom, and who saw what."""
+    r = report
+    tables = [_grid(grid, folded("Numbers", table(grid)) if grid.folded else table(grid)) for grid in r.tables]
+    figures = tag("div", *map(curve_figure, r.curves), class_="curves") if r.curves else None
+    about = [pairs_list(r.metrics, "facts") if r.metrics else None, pairs_list(r.facts, "facts") if r.facts else None]
+    parts = [
+        tag("section", tag("h2", "Read this first"), tag("p", r.nothing), class_="warnings nothing") if r.nothing else None,
+        _privacy(r, "What this page gives away"),
+        _audit(r.audit) if r.audit else None,
+        tag("section", tag("h2", "At a glance"), headline_list(r.headlines), class_="glance"),
+        *map(forest_section, r.forests),
+        *tables[:1],
+        _section(_over(r.curves), None, figures) if r.curves else None,
+        *tables[1:],
+        *map(_heat, r.heats),
+        *map(_flow, r.flows),
+        _warnings(r.warnings, "Read with care", "warnings care"),
+        _grid(r.witnesses, table(r.witnesses, cards=3)) if r.witnesses else None,
+        _comparison(r.comparison) if r.comparison else None,
+        _folded_grid("Numbers that left each party", r.left),
+        _folded_grid("Everything that the run publishes", r.published),
+        _folded_grid("By party", r.parties),
+        tag("section", folded("Side by side", *map(dots_figure, r.dots)), class_="aside") if r.dots else None,
+        _section("Notes", None, tag("ul", *(tag("li", note) for note in r.notes))) if r.notes else None,
+        _section(
+            "Provenance",
+            None,
+            folded("The run", *about),
+            folded("Versions, seeds, command", _provenance(r.provenance)),
+            *(folded(title, text_block(block)) for title, block in r.text),
+        ),
+    ]
+    return tag("main", *parts)
+
+
+def _folded_grid(title: str, grid: Grid | None) -> Html | None:
+    return tag("section", folded(title, _note(grid.note), table(grid)), class_="aside") if grid else None
 
 
 def text_block(text: str) -> Html:
@@ -142,10 +191,10 @@ def _grid(grid: Grid, body: Html) -> Html:
     return _section(grid.title, None, _note(grid.note), body)
 
 
-def _privacy(report: Report) -> Html:
+def _privacy(report: Report, title: str = "") -> Html:
     heading, kind = report.promise
     beside = tag("p", report.exposed, class_="exposed") if report.exposed else None
-    return tag("section", tag("h2", heading), tag("p", report.privacy), beside, class_=f"privacy {kind}")
+    return tag("section", tag("h2", title or heading), tag("p", report.privacy), beside, class_=f"privacy {kind}")
 
 
 def _audit(audit: AuditLights) -> Html:
@@ -172,10 +221,10 @@ def _audit(audit: AuditLights) -> Html:
     )
 
 
-def _warnings(warnings: tuple[str, ...]) -> Html | None:
+def _warnings(warnings: tuple[str, ...], heading: str = "Worth knowing", class_: str = "warnings") -> Html | None:
     if not warnings:
         return None
-    return tag("section", tag("h2", "Worth knowing"), tag("ul", *(tag("li", each) for each in warnings)), class_="warnings")
+    return tag("section", tag("h2", heading), tag("ul", *(tag("li", each) for each in warnings)), class_=class_)
 
 
 def _figures_of_merit(report: Report) -> Html:
@@ -200,6 +249,8 @@ def _provenance(pairs: Pairs) -> Html:
 
 def _over(curves: Sequence[Curve]) -> str:
     """Heading of the figures: some programs and comparisons have none by round."""
+    if curves and all(curve.shape for curve in curves):
+        return "How good is the prediction?"
     return "Round by round" if any(curve.x_label == "round" for curve in curves) else "Figures"
 
 
@@ -212,8 +263,9 @@ def curve_figure(curve: Curve) -> Html:
     legend = [_legend(one, ink, last if apart else None) for one, ink, last in zip(curve.series, inks, lasts, strict=True)]
     return tag(
         "figure",
-        tag("figcaption", tag("h3", curve.title), tag("ul", *legend, class_="legend")),
-        line_chart(curve) or tag("p", "No value is finite, so there is nothing to draw.", class_="note"),
+        tag("figcaption", tag("h3", curve.title), None if curve.shape else tag("ul", *legend, class_="legend")),
+        (square_chart(curve) if curve.shape else line_chart(curve))
+        or tag("p", "No value is finite, so there is nothing to draw.", class_="note"),
         _note(curve.note),
         curve_table(curve),
     )
@@ -244,9 +296,28 @@ def bars_figure(bars: BarChart) -> Html:
     )
 
 
+def forest_section(forest: ForestPlot) -> Html:
+    """A forest plot under its title, how it is read, and what follows from the test of whether sites differ."""
+    return _section(forest.title, "forest", forest_figure(forest), tag("p", forest.sentence) if forest.sentence else None)
+
+
+def forest_figure(forest: ForestPlot) -> Html:
+    """The two drawings of a forest plot, of which one is shown, and its numbers folded away."""
+    return tag(
+        "figure",
+        forest_charts(forest) or tag("p", "No estimate is finite, so there is nothing to draw.", class_="note"),
+        _note(reading(forest)),
+        class_="across",
+    )
+
+
 def pictures_section(given: Pictures) -> Html:
     """Rows of pictures with their heading."""
     return _section(given.title, None, tag("p", given.note) if given.note else None, pictures_rows(given))
+
+
+def _flow(flow: Flow) -> Html:
+    return _section(flow.title, None, flow_list(flow), _note(flow.note))
 
 
 def _legend(series: Series, ink: str, last: str | None) -> Html:

@@ -57,6 +57,10 @@ dd { font-family: var(--sans); font-variant-numeric: tabular-nums; overflow-wrap
 .metrics { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: 1.5rem; }
 .metrics dd { font-size: 2.25rem; line-height: 1.15; font-weight: 300; letter-spacing: -0.02em; white-space: nowrap; }
 .metrics dd.words { font-size: 1.5rem; line-height: 1.725; font-weight: 400; letter-spacing: 0; white-space: normal; }
+.headlines small { display: block; font-size: 0.875rem; line-height: 1.4; font-weight: 400; letter-spacing: 0;
+  color: var(--soft); white-space: normal; margin-top: 0.25rem; }
+.care { margin-top: 2.25rem; }
+.aside { margin-top: 1rem; }
 .facts { display: flex; flex-wrap: wrap; gap: 0.9rem 2.25rem; margin-top: 1.75rem; padding-top: 1.1rem;
   border-top: 1px solid var(--hair); }
 .provenance { display: grid; gap: 0.5rem; margin-top: 0.9rem; }
@@ -87,10 +91,23 @@ svg .dotted { stroke-dasharray: 2.5 3.5; }
 svg .reference { stroke-width: 1.6; stroke-dasharray: 7 4; }
 svg .muted { --stroke: var(--faint); stroke-width: 1.2; }
 svg .dot { fill: var(--stroke); stroke: var(--paper); stroke-width: 1.5; }
+svg .interval { stroke-width: 1.6; }
 svg .band { fill: var(--stroke); stroke: none; opacity: 0.16; }
 svg .spread { stroke-width: 7; stroke-linecap: round; opacity: 0.35; }
 .ink0 { --stroke: var(--ink0); } .ink1 { --stroke: var(--ink1); } .ink2 { --stroke: var(--ink2); }
 .ink3 { --stroke: var(--ink3); } .ink4 { --stroke: var(--ink4); }
+
+.across { max-width: none; }
+svg.narrow { display: none !important; }
+svg .flat { stroke: none; }
+svg .named { fill: var(--ink); }
+svg .strong { fill: var(--ink); font-weight: 600; }
+svg .expected { stroke-width: 4; stroke-linecap: round; }
+.forest p { margin-top: 0.8rem; }
+.flow { list-style: none; margin: 0; padding: 0; max-width: 36rem; font: 0.9375rem/1.4 var(--sans); }
+.flow li { display: grid; grid-template-columns: 1fr auto; gap: 1rem; max-width: none; margin: 0; padding: 0.55rem 0.9rem;
+  background: var(--wash); border-radius: 3px; font-variant-numeric: tabular-nums; }
+.flow .lost { background: none; color: var(--soft); font-size: 0.8438rem; padding: 0.25rem 0.9rem 0.25rem 1.8rem; }
 
 .scroll { overflow-x: auto; margin-top: 0.4rem; }
 :focus-visible { outline: 2px solid var(--leaf); outline-offset: 3px; }
@@ -147,6 +164,9 @@ footer { margin-top: 4rem; padding-top: 1rem; border-top: 1px solid var(--hair);
 footer p { font: 0.8125rem/1.5 var(--sans); color: var(--soft); }
 
 @media screen and (max-width: 40rem) {
+  svg.wide { display: none !important; }
+  svg.narrow { display: block !important; }
+  .across svg text { font-size: 13px; }
   .cards, .cards tbody, .cards tr, .cards th, .cards td { display: block; }
   .cards thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
   .cards tbody tr { display: grid; gap: 0.15rem 1.25rem; padding: 0.7rem 0 0.8rem; border-bottom: 1px solid var(--hair); }
@@ -179,6 +199,7 @@ footer p { font: 0.8125rem/1.5 var(--sans); color: var(--soft); }
   .heat.marked thead th { font-size: 0.625rem; letter-spacing: -0.01em; }
   .heat.marked tbody th { font-size: 0.6875rem; white-space: normal; padding-right: 0.25rem; }
   svg text { font-size: 15px; }
+  svg.square text { font-size: 13px; }
 }
 @media print {
   @page { margin: 18mm 16mm; }
@@ -186,7 +207,9 @@ footer p { font: 0.8125rem/1.5 var(--sans); color: var(--soft); }
   body { padding: 0; max-width: none; font-size: 10.5pt; }
   section { margin-top: 1.8rem; }
   .privacy, .warnings, .heat td, svg { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
-  figure, tr, .privacy, .metrics, .comparison, .heat { break-inside: avoid; }
+  figure, tr, .privacy, .metrics, .comparison, .heat, .flow, .warnings { break-inside: avoid; }
+  .headlines { grid-template-columns: repeat(4, 1fr); }
+  th, td { min-width: 0; padding-right: 0.8rem; font-size: 0.8125rem; }
   h2, h3, thead, section > p { break-after: avoid; }
   svg text { font-size: 15px; }
   .scroll { overflow: visible; }

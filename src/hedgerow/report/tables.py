@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import TypeVar
 
 import numpy as np
 
+from hedgerow.report.flow import Flow
+from hedgerow.report.forest import ForestPlot
 from hedgerow.report.heat import Heat
 from hedgerow.report.markup import Html, join, tag
 from hedgerow.report.model import Cell, Curve, Grid
@@ -18,8 +21,8 @@ Item = TypeVar("Item")
 ROWS_SHOWN, PARTIES_DRAWN, LABELS_DRAWN, _SHORT = 30, 40, 100, 12
 
 
-def table(grid: Grid) -> Html:
-    """Return a table; one of four columns or more becomes cards on a phone, a narrower one scrolls by itself.
+def table(grid: Grid, *, cards: int = 4) -> Html:
+    """Return a table; one of four columns or more (`cards`) becomes cards on a phone, a narrower one scrolls by itself.
 
     Columns of numbers are aligned to the right and share their decimals. The first column names its row, so whole
     numbers there are written as they are. Columns in which nothing is known are left out, and named beneath.
@@ -42,7 +45,7 @@ def table(grid: Grid) -> Html:
         )
         for row, given in zip(zip(*shown, strict=True), grid.rows, strict=True)
     ]
-    wide = None if len(grid.columns) <= 3 else "cards pairs" if all(sides[1:]) else "cards"
+    wide = None if len(grid.columns) < cards else "cards pairs" if all(sides[1:]) else "cards"
     made = _scrolling(grid.title, tag("thead", tag("tr", *head)), tag("tbody", *body), class_=wide)
     return (
         join([made, tag("p", f"Left out, as there is nothing in it: {', '.join(unknown)}.", class_="note")])
@@ -116,6 +119,31 @@ def heat_table(heat: Heat) -> Html:
             _scrolling(heat.title, tag("thead", tag("tr", tag("td"), *head)), tag("tbody", *body), class_=spread),
         ]
     )
+
+
+def flow_list(flow: Flow) -> Html:
+    """Return the steps below one another, and between them who goes no further."""
+    items = list[Html]()
+    for step in flow.steps:
+        items.append(tag("li", tag("span", step.label), tag("b", show(step.count))))
+        items += [tag("li", tag("span", f"− {reason}"), tag("span", show(count)), class_="lost") for reason, count in step.lost]
+    return tag("ol", *items, class_="flow")
+
+
+def flow_grid(flow: Flow) -> Grid:
+    """Return the same as a table, for a terminal."""
+    rows = list[tuple[Cell, ...]]()
+    for step in flow.steps:
+        rows += [(step.label, step.count), *((f"  − {reason}", count) for reason, count in step.lost)]
+    return Grid(flow.title, ("", "records"), tuple(rows), flow.note)
+
+
+def forest_grid(forest: ForestPlot) -> Grid:
+    """Return the numbers of a forest plot, for who reads rather than looks and for a terminal."""
+    rows = [(row.name, row.estimate, row.low, row.high) for row in forest.drawn]
+    if forest.prediction is not None:
+        rows.append(("expected elsewhere", math.nan, *forest.prediction))
+    return Grid(forest.title, ("", forest.x_label, "low", "high"), tuple(rows), forest.sentence)
 
 
 def folded(summary: str, *children: str | None, class_: str | None = None) -> Html:

@@ -23,7 +23,7 @@ from hedgerow.engines.shared import warn_of_copies
 from hedgerow.engines.simulate import parties_of
 from hedgerow.errors import HedgerowWarning, StudyInvalid, suggestion
 from hedgerow.report import Outcome, plain_outcome
-from hedgerow.stats.derived import derive_columns
+from hedgerow.stats.derived import Derivation, derive_columns
 from hedgerow.stats.quality.cells import number_of_bins
 from hedgerow.store import read_chain
 
@@ -37,6 +37,7 @@ from .disclosed import has_dot, holdings_of, texts_in
 from .keys import settings_of
 from .liars import acting
 from .roots import with_root
+from .several import with_labels
 from .study import EngineSection, Study
 from .validation import for_tuning, refuse_membership, refuse_several, refuse_unmeasured, with_held_out
 
@@ -145,7 +146,8 @@ class Built:
         """Metrics of a state: on the server's table, or by a sum over the parties."""
         on = self.study.evaluation.on
         if on == "parties" and self.listing.ask is not None:
-            return self.listing.ask(self.federation, self.settings | {"evaluation.bins": self.bins}, state)
+            how = {"evaluation.bins": self.bins, "evaluation.groups": self.study.evaluation.groups}
+            return self.listing.ask(self.federation, self.settings | how, state)
         if self.listing.watch is None or on == "none":
             return {}
         chosen_by = {} if self.tuning is None else self._watched(state, self.tuning)
@@ -187,7 +189,7 @@ def build(
         raise StudyInvalid(
             f"the study {study.name!r} is of parties that hold different columns.", remedy="Run it by hedgerow.study.run_study."
         )
-    settings = settings_of(found, study.program.model_extra or {})
+    settings = with_labels(study, settings_of(found, study.program.model_extra or {}))
     if study.data.name == "fashion_mnist" and "pretrained:garments" in str((study.program.model_extra or {}).get("model")):
         raise StudyInvalid(
             "program.model was trained on fashion_mnist, which are the parties' records here: nothing would charge that.",
@@ -231,7 +233,7 @@ def tables(study: Study, data_dir: str | Path | None, table: Table | None = None
     table = records_of(study, data_dir) if table is None else table
     if data.records is not None:
         table = table.drawn(data.records, study.simulation_seed or 0)
-    table = derive_columns(table, {name: one.derivation() for name, one in data.derived.items() if name not in table.schema})
+    table = derive_columns(table, derivable(study, table.schema))
     roles = {"target": data.target, "weight": data.weight, "features": data.features}
     table = table.with_roles(**{role: given for role, given in roles.items() if given is not None})
     if data.ranges:
@@ -247,27 +249,40 @@ def tables(study: Study, data_dir: str | Path | None, table: Table | None = None
     return table, test
 
 
+def derivable(study: Study, schema: Schema) -> dict[str, Derivation]:
+    """The derived columns that are not in a table yet; of a dictionary's, those of which it has all that they read."""
+    found: dict[str, Derivation] = {}
+    for name, one in study.data.derivations().items():
+        there = study.data.dictionary is None or all(source in schema or source in found for source in one.sources)
+        if name not in schema and there:
+            found[name] = one
+    return found
+
+
 def records_of(study: Study, data_dir: str | Path | None) -> Table:
     """All records of a study's data, as the catalogue or its file has them."""
     data = study.data
     if data.path:
         return read_declared(study)
     table = load(str(data.name), data_dir=data_dir)
-    agree(data.columns, data.derived, table.schema, f"the catalogue and {data.name}")
+    agree(data.declared_columns(), data.derivations(), table.schema, f"the catalogue and {data.name}")
     return table
 
 
 def read_declared(study: Study) -> Table:
     """Read a study's file by what the study declares of its columns."""
-    data = study.data
+    data, used = study.data, used_columns(study)
+    if (held := data.held_dictionary) is not None:
+        named = words_of(study) if used is None else used
+        known = [name for name in held.schema().names if named is None or name in named]
+        return read(str(data.path), dictionary=held, columns=known, separator=data.separator, decimal=data.spelt["decimal"])
     return read(
         str(data.path),
-        columns=used_columns(study),
+        columns=used,
         missing=data.missing,
-        declared={name: one.declared(name) for name, one in data.columns.items()},
-        na_values=data.na_values,
+        declared=data.declared_columns(),
         separator=data.separator,
-        decimal=data.decimal,
+        **data.spelt,
         needed=None if (words := words_of(study)) is None else lambda name: name in words,
     )
 
@@ -282,7 +297,7 @@ def words_of(study: Study) -> ColumnTexts | None:
         data.target,
         data.weight,
         *data.ranges,
-        *(source for one in data.derived.values() for source in one.derivation().sources),
+        *(source for one in data.derived.values() for source in one.derivation().sources),  # a dictionary knows its own
     ]
     values = [value for one in more for value in (one or {}).values()]
     return ColumnTexts(tuple(sorted({*texts_in([*named, *values])})))
@@ -306,8 +321,10 @@ def used_columns(study: Study) -> set[str] | None:
     used = {*study.data.features, study.data.target, study.data.weight, *study.data.ranges}
     for value in [*(study.partition.model_extra or {}).values(), *(study.program.model_extra or {}).values()]:
         used |= set(re.findall(r"\w+", value)) if isinstance(value, str) else set(value) if isinstance(value, list) else set()
-    used |= {source for one in study.data.derived.values() for source in one.derivation().sources}
-    return {str(name) for name in used if name is not None}
+    named = {str(name) for name in used if name is not None}
+    if (held := study.data.held_dictionary) is not None:
+        return named | held.needed([name for name in named if name in held.derived])
+    return named | {source for one in study.data.derivations().values() for source in one.sources}
 
 
 def engine_of(section: EngineSection, threads: int | None = None, state_folder: str | Path | None = None) -> Any:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer
 
 from hedgerow.data.column import Kind, Role, spelling
-from hedgerow.data.declared import KEYS, Declared
+from hedgerow.data.declared import KEYS, Declared, Outside
 from hedgerow.errors import DataError, StudyInvalid
 from hedgerow.stats.derived import Derivation
 
@@ -31,6 +31,7 @@ from .section import Section
 
 if TYPE_CHECKING:
     from hedgerow.data import Column, Schema
+    from hedgerow.data.dictionary.dictionary import Dictionary
 
 
 class DeclaredColumn(Section):
@@ -47,6 +48,7 @@ class DeclaredColumn(Section):
     na_values: tuple[str, ...] = Field((), description="what stands for a missing value, beside data.na_values")
     unit: str = Field("", description="physical unit")
     clip: bool = Field(False, description="clip values to the range instead of refusing them")
+    outside: Outside | None = Field(None, description="refuse, missing or clip: what becomes of values outside the range")
     description: str = Field("", description="one sentence for people")
 
     @field_validator("levels", mode="before")
@@ -119,7 +121,17 @@ def problems_of(columns: Mapping[str, DeclaredColumn]) -> list[str]:
     return found
 
 
-def agree(columns: Mapping[str, StudyColumn], derived: Mapping[str, DerivedSection], schema: Schema, whose: str) -> None:
+def derivations_of(dictionary: Dictionary) -> dict[str, Derivation]:
+    """How the derived columns of a dictionary are computed, each after those that it reads."""
+    return {
+        column.name: Derivation(one.expression, one.range, one.unit, one.outside == "clip", one.description or one.label)
+        for column in dictionary.schema()
+        if column.name in dictionary.derived
+        for one in [dictionary.derived[column.name]]
+    }
+
+
+def agree(columns: Mapping[str, Declared], derived: Mapping[str, Derivation], schema: Schema, whose: str) -> None:
     """Refuse a study that declares a column otherwise than those who hold the records.
 
     Parameters
@@ -134,9 +146,9 @@ def agree(columns: Mapping[str, StudyColumn], derived: Mapping[str, DerivedSecti
     """
     found = []
     for name in (name for name in columns if name in schema):
-        found += _differences(columns[name].declared(name), schema[name], whose)
+        found += _differences(columns[name], schema[name], whose)
     for name in (name for name in derived if name in schema):
-        formula = derived[name].derivation().formula
+        formula = derived[name].formula
         if schema[name].formula != formula:
             held = f"computed as {schema[name].formula}" if schema[name].formula else "not computed"
             found.append(f"data.derived.{name} is {formula}, and at {whose} it is {held}.")
@@ -152,7 +164,7 @@ def _differences(one: Declared, held: Column, whose: str) -> list[str]:
         ("kind", one.told_kind, held.kind),
         ("low", one.low, held.low),
         ("high", one.high, held.high),
-        ("levels", list(one.levels) or None, list(held.levels)),
+        ("levels", list(one.levels) or None if one.told_kind != "binary" else None, list(held.levels)),
         ("unit", one.unit or None, held.unit),
     ]
     return [

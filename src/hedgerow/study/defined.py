@@ -5,7 +5,7 @@ Stations look at their own records when they answer; there a sum that is not fin
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from hedgerow.stats import expressions
 from hedgerow.stats.factors import Number
 
 from .disclosed import terms_of
+from .several import programs_in
 
 if TYPE_CHECKING:
     from hedgerow.data import Table
@@ -36,7 +37,12 @@ def refuse_undefined(study: Study, table: Table) -> None:
     NotFinite (HR-404)
         Tells the expression, how many records, and the first of them.
     """
-    formula = (study.program.model_extra or {}).get("formula")
+    for _, given in programs_in(study):
+        _refuse_of_formula(given.get("formula"), table)
+
+
+def _refuse_of_formula(formula: Any, table: Table) -> None:
+    """The same of one formula."""
     read = terms_of(formula, table.schema) if isinstance(formula, str) else None
     if read is None:
         return

@@ -19,13 +19,15 @@ from hedgerow.core.disclosure import MOST, Disclosure, ExactNumbers, Holdings, T
 from hedgerow.core.ledger import Ledger
 from hedgerow.errors import HedgerowError
 
+from .several import programs_in
+
 if TYPE_CHECKING:
     from hedgerow.data import Schema
 
     from .build import Built
     from .study import Study
 
-STATISTICS = ("hedgerow.stats.", "hedgerow.trees.")
+STATISTICS = ("hedgerow.stats.", "hedgerow.trees.", "hedgerow.study.findings.")
 """Rooms whose programs ask for exact sums, from which records can be solved for."""
 
 ALL = re.compile(r"(^|[~+\s])\.($|[\s+-])")
@@ -35,9 +37,16 @@ ALL = re.compile(r"(^|[~+\s])\.($|[\s+-])")
 def columns_of(study: Study, schema: Schema) -> frozenset[str]:
     """The columns of which a study can learn values: all where it has no formula and its settings name none besides weights.
 
-    A text names one column, however many are in it; a formula at most one for each column of its design, and its target.
+    A text names one column, however many are in it; a formula at most one for each column of its design, and its target. Of
+    several programs it is the one that reads the fewest: what another reads does not cover its questions.
     """
-    settings, aside = dict(study.program.model_extra or {}), {schema.weight, schema.offset}
+    own, *parts = (given for _, given in programs_in(study))
+    return min((_columns_by(given, schema) for given in parts or [own]), key=len)
+
+
+def _columns_by(given: Mapping[str, Any], schema: Schema) -> frozenset[str]:
+    """The same of one program, by its settings."""
+    settings, aside = dict(given), {schema.weight, schema.offset}
     formula, known = settings.pop("formula", None), frozenset(schema.names)
     parts = _of_formula(formula, schema)
     named = [words_read(text, known) for text in texts_in(settings)]
@@ -186,9 +195,11 @@ def _unshown(exact: ExactNumbers, ratio: float, most: float | None) -> str:
     return f"Asked in all: {_numbers(exact)}, {said}{', a limit raised from ' + format(MOST, '.2g') if raised else ''}."
 
 
-def unlimited(holdings: Holdings | None) -> Any:
-    """The same holdings for a rehearsal, which says what would be asked beyond a limit."""
-    return None if holdings is None else Holdings(holdings.smallest, holdings.median, holdings.in_all, _ALL, holdings.columns)
+def unlimited(holdings: Holdings | None) -> Holdings:
+    """The same holdings for a rehearsal, which says what would be asked beyond a limit; without end where nobody knows them."""
+    if holdings is None:
+        return Holdings(math.inf, math.inf, math.inf, _ALL)
+    return Holdings(holdings.smallest, holdings.median, holdings.in_all, _ALL, holdings.columns)
 
 
 _ALL = Disclosure(float("inf"))

@@ -24,6 +24,12 @@ class Evaluation(BaseModel):
         le=10_000,
         description='bins of the ROC curve that on = "parties" asks for; by default 20, and more of many records',
     )
+    groups: int | None = Field(
+        None,
+        ge=2,
+        le=100,
+        description='groups of the predicted probability, for a figure of calibration that on = "parties" asks for besides',
+    )
     validation: float = Field(
         0.0, ge=0, lt=1, description='share of each party\'s records that is never trained on; on = "parties" measures there'
     )
@@ -57,6 +63,10 @@ class Evaluation(BaseModel):
             raise ValueError(f'validation is measured at the parties: choose on = "parties" (given: {self.on!r})')
         if self.tuning and self.on != "test":
             raise ValueError(f'tuning is a part of the server\'s table: choose on = "test" (given: {self.on!r})')
+        if self.groups is not None and self.on != "parties":
+            raise ValueError(
+                f'groups are of a calibration that parties are asked for: choose on = "parties" (given: {self.on!r})'
+            )
         if self.bins is not None and self.on != "parties":
             raise ValueError(
                 f'bins are those of the curve that parties are asked for: choose on = "parties" (given: {self.on!r})'

@@ -26,12 +26,14 @@ from .attacked import attack_grids, lying_facts, sentence
 from .baselines import Baselines
 from .build import Built
 from .disclosed import disclosure_sentence
-from .flow import records_left_out
+from .findings.page import area_headline, cautions
+from .flow import flow_of, records_left_out
 from .keys import divides_budget
 from .learned import nothing_learned
 from .published import exposed, published, table_of
 from .rounds import FIGURES, Row, best, first_metric, metrics_of, reached
 from .study import Study
+from .witnesses import given_away, who_saw_what
 
 EPSILON_POINTS = 12
 """At most so many points of the epsilon curve are computed."""
@@ -82,7 +84,9 @@ def explain(
         notes.append(
             "Baselines and per-party metrics are computed by the simulator, which holds all records; a deployment has none."
         )
-    return Report(
+    labels = built.settings.get("labels", {}) if outcome.headlines else {}
+    area = area_headline(held_row, labels) if outcome.headlines else None
+    report = Report(
         title=study.title or study.name,
         study=study.name,
         description=study.description or sentence_of(built),
@@ -123,7 +127,7 @@ def explain(
             *attack_grids(built, held_row, twin or {}),
             *outcome.grids,
             *(grid_of(title, frame) for title, frame in outcome.tables.items()),
-            *records_left_out(built),
+            *(() if outcome.headlines else records_left_out(built)),
         ),
         text=tuple(outcome.text.items()),
         notes=tuple(note for note in (*notes, *outcome.notes) if note),
@@ -134,7 +138,17 @@ def explain(
         bars=tuple(outcome.bars),
         heats=tuple(outcome.heats),
         pictures=tuple(outcome.pictures),
+        forests=tuple(outcome.forests),
+        flows=(*outcome.flows, *(flow_of(built, labels) if outcome.headlines else ())),
+        headlines=tuple(filter(None, (*outcome.headlines, area))) if outcome.headlines else (),
+        witnesses=who_saw_what(built, tuple(outcome.forests)) if outcome.headlines else None,
     )
+    if not outcome.headlines:
+        return report
+    told = given_away(built, report.forests, said.sentence, report.promise[0])
+    found = "".join(f" {forest.sentence.partition(' (')[0].rstrip('.')}." for forest in report.forests[:1] if forest.sentence)
+    lead = f"{report.description}{found}"
+    return replace(report, description=lead, privacy=told, warnings=(*warnings, *cautions(federation, labels)))
 
 
 def sentence_of(built: Built) -> str:
@@ -321,9 +335,11 @@ def provenance(study: Study, command: str) -> tuple[tuple[str, str], ...]:
     """Versions, seeds and the command."""
     packages = [(name, version(name)) for name in ("hedgerow", "numpy", "scipy", "dp-accounting")]
     seed = study.simulation_seed
+    named = study.data.dictionary_named
     return (
         ("command", command or "hedgerow.study.run"),
         ("study digest", study.digest),
+        *((("dictionary", f"{named[0]}, digest {named[1][:16]}"),) if named else ()),
         ("seed", "operating system" if seed is None else str(seed)),
         ("python", f"{sys.version.split()[0]} on {platform.system()} {platform.machine()}"),
         *packages,

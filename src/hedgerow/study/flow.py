@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 
-from hedgerow.core.disclosure import LEAST
+from hedgerow.core.disclosure import LEAST, rounded
 from hedgerow.data import LeftOut
 from hedgerow.data.cases import all_left_out, lacking_in
-from hedgerow.report import Grid
+from hedgerow.data.catalogue import CATALOGUE
+from hedgerow.report import Flow, FlowStep, Grid
 
 from .build import Built
 
@@ -30,6 +32,46 @@ def records_left_out(built: Built) -> tuple[Grid, ...]:
     if built.simulated and built.table.schema.optional:
         tables += [grid for one in found for grid in _by_party(built, one)]
     return tuple(tables)
+
+
+def flow_of(built: Built, labels: Mapping[str, str]) -> tuple[Flow, ...]:
+    """Where records were lost: as a catalogued set was chosen, and then those that the first model left out."""
+    entry = CATALOGUE.get(built.study.data.name or "")
+    chosen = entry.selection if entry is not None else ()
+    steps = [FlowStep(label, count, ((why, others),) if others else ()) for label, count, why, others in chosen]
+    first = next((one for one in all_left_out(built.federation) if one.known), None)
+    if first is not None:
+        told = _without_few(zip(first.optional, map(first.shown, first.counts[1:]), strict=True))
+        few = 0 < sum(count for _, count in told) < LEAST
+        lost = tuple(
+            (
+                f"{' or '.join(labels.get(f'flow.{name}', name) for name in names)} not recorded",
+                f"below {LEAST}" if few else count,
+            )
+            for names, count in told
+        )
+        complete = first.shown(first.complete)
+        if steps:
+            steps[-1] = replace(steps[-1], lost=lost)
+        else:
+            steps.append(FlowStep("Records of the parties", first.shown(first.records), lost))
+        steps.append(FlowStep("Every value of the model present", f"about {rounded(complete):,}" if few else complete))
+    note = "" if first is None or first.exact else "Counts of the parties are rounded."
+    return (Flow("Where records were lost", tuple(steps), note),) if len(steps) > 1 else ()
+
+
+def _without_few(counts: Iterable[tuple[str, int]]) -> list[tuple[tuple[str, ...], int]]:
+    """Columns and how many records lack them; those that fewer than `LEAST` lack are counted with the next more frequent ones.
+
+    A page is for others than those who hold the records, and a count of one is a person.
+    """
+    found: list[tuple[tuple[str, ...], int]] = sorted(
+        (((name,), count) for name, count in counts if count), key=lambda one: one[1]
+    )
+    while len(found) > 1 and found[0][1] < LEAST:
+        (few, n), (more, m), *others = found
+        found = sorted([((*few, *more), n + m), *others], key=lambda one: one[1])
+    return found[::-1]
 
 
 def _rows(one: LeftOut) -> Iterator[tuple[str | int | None, ...]]:

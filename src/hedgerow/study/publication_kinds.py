@@ -86,12 +86,12 @@ def chosen(built: Built) -> bool:
 
 def inferred(built: Built) -> bool:
     """Whether kinds or levels of columns were read off a file, since the study does not declare them."""
-    told = {name: one.declared(name) for name, one in built.study.data.columns.items()}
+    told = built.study.data.declared_columns()
     known = {name for name, one in told.items() if one.told_kind and (one.levels or one.told_kind != "category")}
     return (
         local(built)
         and built.study.data.path is not None
-        and not known | set(built.study.data.derived) >= set(built.schema.names)
+        and not known | set(built.study.data.derivations()) >= set(built.schema.names)
     )
 
 
@@ -294,7 +294,7 @@ KINDS: dict[str, Kind] = {
 REPORT: dict[str, tuple[str, ...]] = {
     "title": ("words",),
     "study": ("words",),
-    "description": ("words", "choice"),
+    "description": ("words", "choice", "results"),
     "nothing": ("results", "held-out table", "test table", "baselines"),
     "privacy": ("plan",),
     "privacy_ok": ("plan",),
@@ -309,6 +309,10 @@ REPORT: dict[str, tuple[str, ...]] = {
     "bars": ("results", "exact results"),
     "heats": ("results", "exact results"),
     "pictures": ("results", "exact results"),
+    "forests": ("results", "exact results"),
+    "flows": ("results", "exact results", "incomplete", "size"),
+    "headlines": ("results", "incomplete", "size"),
+    "witnesses": ("plan",),
     "heat": ("partition",),
     "saw": ("plan",),
     "traffic": ("plan", "size", "times"),
@@ -351,10 +355,8 @@ FACTS: dict[str, str] = {
 }
 """Facts of a report by the beginnings of their names."""
 
-OUTCOME: dict[str, str] = dict.fromkeys(
-    ("metrics", "tables", "text", "arrays", "coefficients", "curves", "dots", "bars", "heats", "pictures", "grids", "notes"),
-    "results",
-)
+_SHOWN = "metrics tables text arrays coefficients curves dots bars heats pictures forests flows headlines counted grids notes"
+OUTCOME: dict[str, str] = dict.fromkeys(_SHOWN.split(), "results")
 """Fields of what a program shows (`hedgerow.report.Outcome`)."""
 
 BASELINES: dict[str, str] = {

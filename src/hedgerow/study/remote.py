@@ -24,6 +24,7 @@ from .build import Built
 from .catalogue import listing
 from .declared import agree
 from .keys import settings_of
+from .several import with_labels
 from .study import Study
 from .validation import for_tuning, refuse_membership, refuse_unmeasured
 
@@ -45,7 +46,7 @@ def schema_for(study: Study, schema: Schema) -> Schema:
     MissingColumn (HR-403)
         The study names a column that stations do not have.
     """
-    agree(study.data.columns, study.data.derived, schema, "the stations")
+    agree(study.data.declared_columns(), study.data.derivations(), schema, "the stations")
     for name, (low, high) in study.data.ranges.items():
         column = schema[name]
         inside = (
@@ -104,7 +105,7 @@ def build_remote(study: Study, schema: Schema, engine: Any) -> Built:
     refuse_unmeasured(study, found)
     refuse_membership(study, found, None, simulated=False)
     for_tuning(study, None)
-    settings = settings_of(found, study.program.model_extra or {})
+    settings = with_labels(study, settings_of(found, study.program.model_extra or {}))
     schema = schema_for(study, schema)
     names = tuple(engine.parties)
     nobody = {column.name: column.synthetic(0, np.random.default_rng(0)) for column in schema}

@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hedgerow.core.toml import to_toml
 from hedgerow.display import displayed
 from hedgerow.errors import CannotWrite, CheckpointMismatch, HedgerowError, HedgerowWarning, StudyInvalid, UnknownStudy
 from hedgerow.report import Outcome, Report, write
@@ -40,7 +41,6 @@ from .planned import Make, with_noise
 from .rehearse import refuse_beyond
 from .rounds import Progress, Rounds
 from .study import AuditSection, Study, load
-from .toml import to_toml
 
 if TYPE_CHECKING:
     from .audits import StudyAudit

@@ -7,10 +7,11 @@ import json
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from hedgerow.core.toml import read_toml
 from hedgerow.errors import StudyInvalid, UnknownStudy, suggestion
 from hedgerow.privacy import Budget
 from hedgerow.privacy.accounting import Accountant, Filter
@@ -21,11 +22,16 @@ from .attack import AttackSection
 from .attack_matrix import MatrixSection
 from .changes import changed
 from .comparison import ComparisonSection
-from .declared import DerivedSection, StudyColumn, problems_of, words_from
+from .declared import DerivedSection, StudyColumn, derivations_of, problems_of, words_from
+from .dictionaries import UNREAD, dictionary_from, problem_of, with_dictionary
 from .evaluation import Evaluation
 from .protection import ProtectionSection
 from .section import Section, problems
-from .toml import read_toml
+
+if TYPE_CHECKING:
+    from hedgerow.data.declared import Declared
+    from hedgerow.data.dictionary.dictionary import Dictionary
+    from hedgerow.stats.derived import Derivation
 
 
 class Data(Section):
@@ -38,6 +44,9 @@ class Data(Section):
     )
     records: int | None = Field(
         None, ge=2, description="at most so many of its records, and of its test records, drawn by the seed; all of them"
+    )
+    dictionary: str | dict[str, Any] | None = Field(
+        None, description="a dictionary, by path from the study or as name@version beside it: what columns are"
     )
     target: str | None = Field(None, description="the column to predict")
     features: list[str] | None = Field(None, description="columns to use; all others are left at the parties")
@@ -65,13 +74,58 @@ class Data(Section):
         found = problems_of(self.columns)
         if sum((self.name is not None, self.path is not None, bool(self.parties))) != 1:
             found.insert(0, "give data.name or data.path, one of the two, or [data.parties]")
+        found += self._dictionary_problems()
         found += [f"parties.{name}: the name of another role" for name in (HUB, WORLD) if name in self.parties]
-        found += [f"{name!r} is in data.ranges and has a range in data.columns" for name in self.ranges if self._spans(name)]
+        if not found:
+            found = [f"{name!r} is in data.ranges and has a range in data.columns" for name in self.ranges if self._spans(name)]
         if found:
             raise ValueError("; ".join(found))
         return self
 
+    def declared_columns(self) -> dict[str, Declared]:
+        """What is declared of each column, by the dictionary where there is one."""
+        if (held := self.held_dictionary) is not None:
+            return {name: held.declared(name) for name, one in held.columns.items() if one.kept}
+        return {name: one.declared(name) for name, one in self.columns.items()}
+
+    def derivations(self) -> dict[str, Derivation]:
+        """How derived columns are computed, each after those that it reads."""
+        if (held := self.held_dictionary) is not None:
+            return derivations_of(held)
+        return {name: one.derivation() for name, one in self.derived.items()}
+
+    @property
+    def held_dictionary(self) -> Dictionary | None:
+        """The dictionary, where there is one."""
+        return dictionary_from(self.dictionary) if isinstance(self.dictionary, dict) else None
+
+    @property
+    def dictionary_named(self) -> tuple[str, str] | None:
+        """Name@version and digest of the dictionary, where there is one."""
+        held = self.held_dictionary
+        return None if held is None else (held.label, held.digest)
+
+    @property
+    def spelt(self) -> dict[str, Any]:
+        """How the file spells what is missing and decimals, as `hedgerow.data.read` takes it."""
+        held = self.held_dictionary
+        if held is None:
+            return {"na_values": self.na_values, "decimal": self.decimal}
+        return {"na_values": held.na_values, "decimal": self.decimal if "decimal" in self.model_fields_set else held.decimal}
+
+    def _dictionary_problems(self) -> list[str]:
+        if self.dictionary is None:
+            return []
+        if isinstance(self.dictionary, str):
+            return [f"dictionary = {self.dictionary!r} is {UNREAD}"]
+        given = [key for key in ("columns", "derived", "na_values") if getattr(self, key)]
+        found = [f"{', '.join(given)}: the dictionary says that; leave it out"] if given else []
+        return [*found, *filter(None, [problem_of(self.dictionary)])]
+
     def _spans(self, name: str) -> bool:
+        if self.held_dictionary is not None:
+            declared = self.held_dictionary.columns.get(name)
+            return declared is not None and declared.range is not None
         one = self.columns.get(name)
         return one is not None and any(end is not None for end in (one.range, one.low, one.high))
 
@@ -199,6 +253,8 @@ class Study(Section):
         kept = _Digested.model_construct(study=self).model_dump(mode="json", exclude={"study": words})["study"]
         if not self.party_budgets:
             del kept["party_budgets"]
+        if kept["data"]["dictionary"] is None:
+            del kept["data"]["dictionary"]
         for key in ("audit", "attack", "matrix"):
             if kept[key] is None:
                 del kept[key]
@@ -274,6 +330,7 @@ def _anchor(values: dict[str, Any], folder: Path) -> None:
     for section, key in named:
         if isinstance(section, dict) and isinstance(section.get(key), str):
             section[key] = str((folder / section[key]).resolve())
+    with_dictionary(values.get("data"), folder)
     files = values["data"].get("parties") if isinstance(values.get("data"), dict) else None
     if isinstance(files, dict):
         files |= {name: str((folder / path).resolve()) for name, path in files.items() if isinstance(path, str)}

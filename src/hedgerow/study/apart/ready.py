@@ -138,6 +138,11 @@ def _problems(study: Study, listed: Declaration) -> Iterator[str]:
 
         near = suggestion(name, VERTICAL)
         yield f"program.name: {name!r} adds up records of parties with the same columns. {near}"
+        if study.data.parties:
+            yield (
+                "data.parties: files of parties with other columns. Where they hold other people and the same columns, make "
+                'one file with a column of parties and [partition] by = "by_column"; in Python hr.simulate takes one for each.'
+            )
     if study.alignment is None:
         yield "alignment is missing: give [alignment] with on = the column of ids, such as on = 'nin'."
     if roles is None and not files:
@@ -168,7 +173,7 @@ def _problems(study: Study, listed: Declaration) -> Iterator[str]:
     ):
         if given:
             yield f"{key}: it is of parties that hold the same columns. Leave it out."
-    if study.data.derived:
+    if study.data.derivations():
         yield "data.derived: write the expression in the program's formula, or derive the column at its party."
     for key in ("target", "features", "weight"):
         if getattr(study.data, key) is not None:

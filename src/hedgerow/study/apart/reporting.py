@@ -67,6 +67,8 @@ def report_apart(
         bars=tuple(outcome.bars),
         heats=tuple(outcome.heats),
         pictures=tuple(outcome.pictures),
+        forests=tuple(outcome.forests),
+        flows=tuple(outcome.flows),
         left=released(opened.ledger.entries),
         tables=(*outcome.grids, *(grid_of(title, frame) for title, frame in outcome.tables.items())),
         text=tuple(outcome.text.items()),

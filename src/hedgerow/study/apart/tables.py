@@ -113,7 +113,7 @@ def _whole(study: Study, data_dir: str | Path | None) -> Table:
         table = read_declared(study)
     else:
         table = load(str(data.name), data_dir=data_dir)
-        agree(data.columns, data.derived, table.schema, f"the catalogue and {data.name}")
+        agree(data.declared_columns(), data.derivations(), table.schema, f"the catalogue and {data.name}")
     if data.ranges:
         table = table.declare(clip=data.clip, **data.ranges)
     return table
@@ -187,7 +187,7 @@ def _files(study: Study) -> dict[str, HeldApart]:
     assert study.alignment is not None
     data, on = study.data, study.alignment.on
     roles = study.roles or RolesSection.model_validate({})
-    declared = {name: one.declared(name) for name, one in data.columns.items() if name != on}
+    declared = {name: one for name, one in data.declared_columns().items() if name != on}
     held, problems = {}, []
     for party, path in data.parties.items():
         wanted = roles.columns.get(party)
@@ -201,9 +201,8 @@ def _files(study: Study) -> dict[str, HeldApart]:
             columns=[name for name in (wanted or there) if name != on],
             missing=data.missing,
             declared={name: one for name, one in declared.items() if name in there},
-            na_values=data.na_values,
             separator=data.separator,
-            decimal=data.decimal,
+            **data.spelt,
         )
         if ranges := {name: ends for name, ends in data.ranges.items() if name in table.schema}:
             table = table.declare(clip=data.clip, **ranges)

@@ -23,11 +23,11 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from hedgerow.core.toml import read_toml
 from hedgerow.errors import StudyInvalid, suggestion
 from hedgerow.market.plans.owner_offer import OwnerOffer
 
 from ..section import Section, problems
-from ..toml import read_toml
 
 MOST_TOLD = 20
 """Problems of a file that are listed; how many more there are is said."""

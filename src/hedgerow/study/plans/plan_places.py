@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from hedgerow.core.toml import read_toml
 from hedgerow.data import partitioner
 from hedgerow.errors import CannotWrite, HedgerowError, StudyInvalid, suggestion
 
 from ..build import tables
 from ..study import bundled, load
-from ..toml import read_toml
 from .owners_file import OwnersFile
 
 UNFIT = '/\\:*?"<>|'

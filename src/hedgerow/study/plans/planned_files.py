@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from hedgerow.core.events import Charge
+from hedgerow.core.toml import read_toml, to_toml, toml_line
 from hedgerow.errors import CannotWrite, StudyInvalid
 from hedgerow.market.plans.owners_plan import OwnersPlan
 from hedgerow.privacy.accounting.calibration import charge_of
 from hedgerow.privacy.accounting.gaussian import gaussian_noise
 
 from ..study import BudgetSection, bundled, parse
-from ..toml import read_toml, to_toml, toml_line
 from .owners_file import OwnersFile
 from .pilot_question import QUESTION, ledger_budget, question_study
 from .plan_places import refuse_names

@@ -241,14 +241,14 @@ def declared_schema(study: Study, settings: Mapping[str, Any]) -> Schema | None:
     With it no record of an owner is read for a plan, also where these are at stations.
     """
     data, target = study.data, study.data.target
-    if target is None or not data.features or data.weight is not None or data.derived:
+    if target is None or not data.features or data.weight is not None or data.derivations():
         return None
-    columns = []
+    columns, declared = [], data.declared_columns()
     for name in (*data.features, target):
-        said = data.columns.get(name)
+        said = declared.get(name)
         kind = "number" if said is None or said.kind is None else said.kind
         kind = "binary" if name == target and settings["model"] != "linear" else kind
-        ends = data.ranges.get(name) or (None if said is None else said.range or (said.low, said.high)) or (None, None)
+        ends = data.ranges.get(name) or (None if said is None else (said.low, said.high)) or (None, None)
         if kind == "category" or (kind != "binary" and None in ends and not settings["centre"]):
             return None
         low, high = (None, None) if kind == "binary" else ends
