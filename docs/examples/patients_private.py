@@ -1,6 +1,8 @@
 import hedgerow as hr
 
-table = hr.data.read("patients.csv", target="readmitted").declare(age=(18, 100), systolic=(70, 230))
+declared = {"age": {"range": [18, 100]}, "systolic": {"range": [70, 230]}}
+declared |= {"readmitted": {"kind": "binary"}, "smoker": {"kind": "binary"}}
+table = hr.data.read("patients.csv", target="readmitted", declared=declared)
 hospitals = hr.simulate(table, partition=hr.data.by_column("hospital"), seed=0)
 
 protected = hospitals.protect(mechanism=hr.Gaussian(2.0)).within(hr.Budget(epsilon=4.0, delta=1e-5, unit="record"))

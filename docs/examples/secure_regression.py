@@ -1,4 +1,8 @@
+import warnings
+
 import hedgerow as hr
+
+warnings.simplefilter("ignore", hr.errors.HedgerowWarning)  # that stores leave between rounds
 
 table = hr.data.load("breast_cancer")
 stores = hr.simulate(table, partition=hr.data.stores(), seed=0, engine=hr.InProcess(dropout_rate=0.1, returns=False))

@@ -22,7 +22,7 @@ SAMPLES_RECORDS = ("dpsgd", "dpsgd_on_features", "local_dpsgd", "pate")
 TIMED = ("van_aarle_efficiency",)
 ONE_RECORD = [name for name, one in PROGRAMS.items() if one.one_record]
 """Those whose parties hold one record each: without it a party would hold none, which a partition refuses."""
-TAKES_ALL = ("counts", "van_aarle", "synthesizer_trials", "synthetic_quality")
+TAKES_ALL = ("counts", "imputed_regression", "table_one", "van_aarle", "synthesizer_trials", "synthetic_quality")
 """Those to which a missing value is a value as well, as it is to synthesizers, or which look at single columns."""
 ANALYTIC = (
     "counts",

@@ -31,7 +31,9 @@ def test_it_tells_a_ring_from_its_middle_at_its_epsilon_where_a_line_cannot():
     rng = np.random.default_rng(2)
     frame = pd.DataFrame(rng.uniform(-1, 1, (3000, 2)), columns=["a", "b"])
     frame["inside"] = ((frame.a**2 + frame.b**2) < 0.64).astype(int)
-    table = hr.data.Table.from_frame(frame, target="inside").declare(a=(-1, 1), b=(-1, 1))
+    table = hr.data.Table.from_frame(frame, target="inside", declared={"inside": {"kind": "binary"}}).declare(
+        a=(-1, 1), b=(-1, 1)
+    )
     federation = hr.simulate(table, hr.data.iid(parties=3), seed=0)
     settings = {"formula": "inside ~ a + b", "epsilon": 2.0, "delta": 1e-5, "features": 25, "width": 0.4, "seed": 0}
     *_, state = fourier_machine(federation, **settings)

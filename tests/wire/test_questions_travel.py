@@ -155,8 +155,8 @@ QUESTIONS = {
     "metrics": lambda fed: hr.stats.binary_metrics(
         clinic(run_of(fed).engine), hr.stats.logistic_regression(clinic(run_of(fed).engine), LOG)
     ),
-    "a curve": lambda fed: hr.stats.roc(
-        clinic(run_of(fed).engine), hr.stats.logistic_regression(clinic(run_of(fed).engine), LOG)
+    "a curve": lambda fed: (
+        hr.stats.roc(clinic(run_of(fed).engine), hr.stats.logistic_regression(clinic(run_of(fed).engine), LOG)).counted
     ),
     "label shares": lambda fed: hr.learn.label_spread(digits(run_of(fed).engine)),
     "spread": lambda fed: hr.learn.spread(fed, mlp(11, [2], 1)),

@@ -16,6 +16,7 @@ from hedgerow.errors import HedgerowError, PartyDeclined, StudyInvalid
 
 from . import audit, coordinator, export, pilot, plan, synth
 from .as_json import rehearsal_told, result_told
+from .dictionary import app as dictionary_commands
 from .explain import explain, explain_study
 from .json_output import JsonOption, print_json
 from .keys import app as keys_commands
@@ -47,6 +48,7 @@ app = typer.Typer(
 app.add_typer(ledger_commands, name="ledger")
 app.add_typer(privacy_commands, name="privacy")
 app.add_typer(keys_commands, name="keys")
+app.add_typer(dictionary_commands, name="dictionary")
 app.add_typer(station_commands, name="station")
 
 
@@ -231,7 +233,7 @@ def report(run: Annotated[Path, typer.Argument(help="A run folder.")], as_json: 
 
 @app.command()
 def check(study: StudyArgument, change: SetOption = None, data_dir: DataOption = None, as_json: JsonOption = False) -> None:
-    """Read a study, its data and its program, and refuse what a run would refuse before it asks anybody."""
+    """Read a study, its data and its program, and refuse what does not fit; `rehearse` counts its questions besides."""
     from hedgerow.compare import check_matrix, rehearse_cells
     from hedgerow.study import check_study, load, parse_change, sentence_about
 

@@ -170,7 +170,7 @@ def _column(column: data.Column) -> dict[str, Any]:
 
 
 def _write(path: Path, values: Mapping[str, Any]) -> None:
-    from hedgerow.study.toml import to_toml
+    from hedgerow.core.toml import to_toml
 
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(to_toml(values).lstrip() + "\n", encoding="utf-8")

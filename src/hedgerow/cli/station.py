@@ -74,6 +74,9 @@ def check(path: PathArgument, as_json: JsonOption = False) -> None:
         lines = Table.grid(padding=(0, 2))
         lines.add_row("station", config.name)
         lines.add_row("data", f"{config.data.name!r}, {len(held.schema)} columns")
+        if (named := config.data.held_dictionary) is not None:
+            lacks = f"; without {', '.join(sorted(config.data.absent))}" if config.data.absent else ""
+            lines.add_row("dictionary", f"{named.label}, digest {named.digest[:16]}{lacks}")
         lines.add_row("parties", f"{len(held):,}" + (" stores" if config.stores else ""))
         told = f"about {rounded(int(held.sizes.sum())):,}" if config.guard.tell_records else "not told"
         lines.add_row("records", told)

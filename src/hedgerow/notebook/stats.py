@@ -10,7 +10,9 @@ import numpy as np
 from hedgerow.report import Card, Curve, Grid, Intervals, grid_of
 from hedgerow.report.card import listed
 from hedgerow.report.numerals import show
+from hedgerow.stats.causal.effect import Balance, Effect
 from hedgerow.stats.fit import Fit
+from hedgerow.stats.imputation.pooled import PooledFit
 from hedgerow.stats.losses.robust import RobustFit
 from hedgerow.stats.losses.svm import Margin
 from hedgerow.stats.moments import Moments
@@ -18,8 +20,14 @@ from hedgerow.stats.multinomial_fit import MultinomialFit
 from hedgerow.stats.penalty.cross_validation import Path
 from hedgerow.stats.penalty.penalised import PenalisedFit
 from hedgerow.stats.plots import calibration_curves, intervals_of, path_curves, roc_curves
-from hedgerow.stats.quality.metrics import BinaryMetrics, Calibration, LinearMetrics
+from hedgerow.stats.quality.calibration import Calibration
+from hedgerow.stats.quality.metrics import BinaryMetrics, LinearMetrics
 from hedgerow.stats.quality.roc import Roc
+from hedgerow.stats.screen_results import Screen
+from hedgerow.stats.survival.cox_fit import CoxFit
+from hedgerow.stats.survival.log_rank import LogRank
+from hedgerow.stats.survival.piecewise_fit import PiecewiseFit
+from hedgerow.stats.table_cells import TableOne
 
 from . import values
 
@@ -59,6 +67,27 @@ def _(fit: MultinomialFit) -> Card:
     )
     grid = Grid(f"Coefficients, against {fit.levels[0]}", ("level: column", "coef", "se", "z", "p", "low", "high"), rows)
     return _fitted(fit, "multinomial logistic regression", metrics, True, grid, (("Summary", fit.summary()),))
+
+
+@card.register
+def _(fit: CoxFit) -> Card:
+    found = (("log-likelihood", fit.log_likelihood), ("events", fit.n_events), ("concordance", fit.concordance))
+    metrics = tuple((name, value) for name, value in found if np.isfinite(value))
+    kind = "Cox regression of shared records" if fit.pooled else "Cox regression, stratified by site"
+    return _fitted(fit, kind, metrics, True, fit.to_frame(), (("Summary", fit.summary()),))
+
+
+@card.register
+def _(fit: PiecewiseFit) -> Card:
+    metrics = (("log-likelihood", fit.log_likelihood), ("events", fit.n_events), ("AIC", fit.aic))
+    return _fitted(fit, "piecewise-exponential regression", metrics, True, fit.to_frame(), (("Summary", fit.summary()),))
+
+
+@card.register
+def _(found: LogRank) -> Card:
+    metrics = (("chi-squared", found.statistic), ("df", found.df), ("p", found.p_value))
+    tables = (grid_of("Events by group", found.to_frame()),)
+    return Card(kind="log-rank test", title=found.on, metrics=metrics, tables=tables)
 
 
 @card.register
@@ -141,6 +170,45 @@ def _(found: BinaryMetrics) -> Card:
 def _(found: LinearMetrics) -> Card:
     metrics = (("R²", found.r_squared), ("root mean squared error", found.rmse), ("mean absolute error", found.mae))
     return Card(kind="metrics of a number", facts=(("records", found.n),), metrics=metrics)
+
+
+@card.register
+def _(fit: PooledFit) -> Card:
+    lacking = tuple((f"{name} is missing in", f"{100 * share:.1f} %") for name, share in fit.imputed.items())
+    kind = f"{fit.law.title} over {fit.copies} imputed copies"
+    return _fitted(fit, kind, lacking, True, fit.to_frame(), (("Summary", fit.summary()),))
+
+
+@card.register
+def _(found: Effect) -> Card:
+    low, high = found.conf_int()
+    metrics = (("effect", found.effect), ("standard error", found.se), ("low", low), ("high", high))
+    balance = () if found.balance is None else (grid_of("Balance", found.balance.to_frame()),)
+    return Card(
+        kind=f"effect of {found.treatment} on {found.outcome}",
+        title=found.formula,
+        facts=(("parties", found.n_parties), ("treated", float(found.n[1])), ("others", float(found.n[0]))),
+        metrics=tuple((name, value) for name, value in metrics if np.isfinite(value)),
+        tables=(grid_of("Effect", found.to_frame()), *balance),
+        text=(("Summary", found.summary()),),
+    )
+
+
+@card.register
+def _(found: Balance) -> Card:
+    return Card(kind="balance", metrics=(("largest left", found.largest),), tables=(grid_of("Balance", found.to_frame()),))
+
+
+@card.register
+def _(found: TableOne) -> Card:
+    grid = grid_of("Table 1", found.to_frame())
+    return Card(kind="Table 1", title=f"by {found.group}" if found.group else "", tables=(grid,), said=found.notes)
+
+
+@card.register
+def _(found: Screen) -> Card:
+    facts = (("records", found.n), ("columns", found.screened), ("tested", len(found.names)))
+    return Card(kind="score tests", title=found.formula, facts=facts, tables=(grid_of("Screen", found.to_frame()),))
 
 
 def _fitted(fit: Any, kind: str, metrics: Any, exact: bool, frame: Any, text: tuple[tuple[str, str], ...] = ()) -> Card:

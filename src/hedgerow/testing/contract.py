@@ -19,6 +19,7 @@ import numpy as np
 from hedgerow.core.declaration import Declaration, problems
 from hedgerow.core.ledger import Entry
 from hedgerow.core.question import function_of
+from hedgerow.core.toml import to_toml
 from hedgerow.engines import InProcess, Loop
 from hedgerow.errors import ProgramInvalid
 from hedgerow.store import drive
@@ -26,7 +27,6 @@ from hedgerow.store.checkpoint import load_checkpoint, save_checkpoint
 from hedgerow.study import PROGRAMS, load, rehearse_built, run_study
 from hedgerow.study.build import build
 from hedgerow.study.keys import keys_of
-from hedgerow.study.toml import to_toml
 from hedgerow.wire.names import Names
 
 from .neighbours import Heard, few, hearing, longest, padded

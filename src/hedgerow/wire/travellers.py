@@ -63,6 +63,8 @@ TRAVELLERS = frozenset(
         "stats.design": "Design",
         "stats.factors": "Levels Number Term",
         "stats.private.rows": "RowBlock UnitRows",
+        "stats.mixed.design": "MixedDesign",
+        "stats.survival.design": "SurvivalDesign",
         "synth.codes": "Codes",
         "trees.bins": "Bins",
         "learn.descent.adversary": "Adversary",
