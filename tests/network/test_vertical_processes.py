@@ -93,7 +93,7 @@ class Processes:
         id, before = submit(self.store, parse_text(text)), self.questions()
         for name, after in kills:
             self.until(lambda most=before + after: self.questions() >= most or self.store.study(id).ended, "a question")
-            assert not self.store.study(id).ended, "the study ended before"
+            assert not self.store.study(id).ended, f"the study ended before: {self.store.study(id).reason}"
             self.kill(name)
             self.start(name)
         self.until(lambda: self.store.study(id).ended, "the study's end")
