@@ -68,7 +68,7 @@ def refuse_noise(federation: Federation, what: str) -> None:
         )
 
 
-def most_records(federation: Federation, most: float | None) -> float:
+def most_records(federation: Federation, most: float | None, over: str = "sites") -> float:
     """Return the most records that a party has, as declared; 1 where nothing depends on it.
 
     Raises
@@ -80,7 +80,7 @@ def most_records(federation: Federation, most: float | None) -> float:
     protection = federation.protection
     if protection.hides_rows and protection.largest is None and not (most or protection.records):
         raise UnboundedSum(
-            f"nobody says how many records a party has at most, so sums over sites have no bound{WHOLE}.",
+            f"nobody says how many records a party has at most, so sums over {over} have no bound{WHOLE}.",
             remedy="Declare it: most=5000.",
         )
     return most or protection.records or 1.0

@@ -21,7 +21,7 @@ from hedgerow.core.federation import Federation
 from hedgerow.core.party import PRESENT, Party
 from hedgerow.core.question import elementwise_where, travels
 from hedgerow.data import complete_cases
-from hedgerow.errors import FormulaInvalid, NotIdentified, RangeExceeded, SettingsInvalid, UnboundedSum, UnlawfulChannel
+from hedgerow.errors import FormulaInvalid, NotIdentified, RangeExceeded, SettingsInvalid, UnlawfulChannel
 
 from ..columns import is_exact
 from ..design import Design, design, design_of
@@ -29,6 +29,7 @@ from ..indicators import with_indicators
 from ..linear.asking import WHOLE, Asked
 from ..linear.losses import FamilyName
 from ..linear.reach import SLACK, undeclared
+from ..meta.asking import most_records
 
 if TYPE_CHECKING:
     from hedgerow.data import Schema
@@ -168,25 +169,18 @@ def ask_for_clusters(federation: Federation, spec: MixedDesign, most: float | No
             "what one record moves has no small bound.",
             remedy="Ask through a channel without them; or fit fixed effects through noise: stats.private.inference.",
         )
-    if most is not None and not most >= 1:
-        raise SettingsInvalid(f"most={most!r} records of a party.", remedy="At least 1.")
+    largest = most_records(federation, most, "its clusters")
     protection = federation.protection
     hidden = protection.hides_rows
     unit = replace(spec, rows=spec.rows.to_unit()) if hidden else spec
     rows = unit.rows
     bounded = rows.limits is not None and rows.response_range is not None and rows.offset_range is not None
-    if hidden and protection.largest is None:
-        if not bounded:
-            raise undeclared(spec.rows, WHOLE)
-        if not (most or protection.records):
-            raise UnboundedSum(
-                f"nobody says how many records a party has at most, so sums over its clusters have no bound{WHOLE}.",
-                remedy="Declare it: most=5000.",
-            )
+    if hidden and protection.largest is None and not bounded:
+        raise undeclared(spec.rows, WHOLE)
     federation = with_indicators(complete_cases(federation, spec.reads), spec.rows)
     factors = np.array(rows.scales or np.ones(rows.size)) / np.array(spec.rows.scales or np.ones(rows.size))
     asked = Asked(federation.prepare(mixed_design, spec=unit), rows, factors, hidden, False, bounded)
-    return AskedMixed(asked, most or protection.records or 1.0, most is not None)
+    return AskedMixed(asked, largest, most is not None)
 
 
 def cluster_codes(party: Party, most: float | None) -> tuple[Array, Array, int]:

@@ -9,12 +9,13 @@ import numpy as np
 
 from hedgerow.core.bound import Bounds
 from hedgerow.core.federation import Federation
-from hedgerow.errors import SettingsInvalid, UnboundedSum, UnlawfulChannel
+from hedgerow.errors import UnboundedSum, UnlawfulChannel
 
 from ..columns import is_exact
 from ..indicators import cases_of_model
 from ..linear.asking import WHOLE, Asked
 from ..linear.reach import undeclared
+from ..meta.asking import most_records
 from .design import SurvivalDesign, survival_design
 
 NO_BOUND = (
@@ -78,16 +79,9 @@ def ask_for_survival(federation: Federation, spec: SurvivalDesign, most: float |
     ------
     UnboundedSum (HR-210), SettingsInvalid (HR-511)
     """
-    if most is not None and not most >= 1:
-        raise SettingsInvalid(f"most={most!r} records of a party.", remedy="At least 1.")
-    protection = federation.protection
-    if protection.hides_rows and protection.largest is None and not (most or protection.records):
-        raise UnboundedSum(
-            f"nobody says how many records a party has at most, so sums over its risk sets have no bound{WHOLE}.",
-            remedy="Declare it: most=5000.",
-        )
+    largest = most_records(federation, most, "its risk sets")
     found = ask_for_rows(federation, spec)
-    return replace(found, most=most or protection.records or 1.0, declared=most is not None)
+    return replace(found, most=largest, declared=most is not None)
 
 
 def ask_for_rows(federation: Federation, spec: SurvivalDesign) -> AskedSurvival:
