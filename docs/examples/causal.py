@@ -1,13 +1,13 @@
 import hedgerow as hr
 
-hospitals = hr.simulate(hr.data.load("insurance"), hr.data.iid(4), seed=0)
-score = "smoker ~ age + bmi + children + C(sex)"
+clinics = hr.simulate(hr.data.load("hie"), hr.data.iid(4), seed=0)
+score = "idp ~ physlm + disea + hlthf + hlthp"
 
-print(hr.stats.ipw(hospitals, "charges", score).summary())
+print(hr.stats.ipw(clinics, "mdvis", score).summary())
 print()
 for name, found in (
-    ("overlap weights", hr.stats.overlap_weights(hospitals, "charges", score)),
-    ("doubly robust", hr.stats.aipw(hospitals, "charges ~ age + bmi + children", score)),
+    ("overlap weights", hr.stats.overlap_weights(clinics, "mdvis", score)),
+    ("doubly robust", hr.stats.aipw(clinics, "mdvis ~ physlm + disea", score)),
 ):
     low, high = found.conf_int()
-    print(f"{name:16s} {found.effect:8.0f}   {low:.0f} to {high:.0f}")
+    print(f"{name:16s} {found.effect:8.2f}   {low:.2f} to {high:.2f}")

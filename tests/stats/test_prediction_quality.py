@@ -104,7 +104,7 @@ def test_a_separating_score_keeps_its_curve():
 @pytest.mark.slow
 @pytest.mark.skipif(not DATA.is_dir(), reason="no data folder")
 def test_cardio_is_as_far_off_as_the_note_says():
-    table = hr.data.load("cardio").take(np.random.default_rng(0).permutation(70_000)[:6000])
+    table = hr.data.load("cardio", data_dir=DATA).take(np.random.default_rng(0).permutation(70_000)[:6000])
     fed = hr.simulate(table, hr.data.iid(4), seed=0)
     fit = logistic_regression(fed, "cardio ~ age + ap_hi + cholesterol + smoke")
     area, error = delong(fit.spec.matrix(table.columns, 6000) @ fit.coef_, table["cardio"])

@@ -1,5 +1,8 @@
 """Robust errors: equal to statsmodels and to R's sandwich, behind hidden rows too; what left a party; what is refused."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +13,7 @@ import hedgerow as hr
 from hedgerow import errors as err
 from hedgerow.stats import linear_regression, logistic_regression
 
+DATA = Path(os.environ.get("HEDGEROW_DATA") or Path(__file__).parents[3] / "shared" / "data")
 DIED = "death_event ~ I(age / 10) + serum_creatinine"
 PROGRESS = "progression ~ bmi + bp + s5"
 RANGES = {"age": (18, 110), "serum_creatinine": (0, 20)}
@@ -60,8 +64,9 @@ def test_gamma_errors_are_those_of_sandwich():
     np.testing.assert_allclose(fit.se_, [0.21451578616846, 0.03155641075636, 0.09267634772000], rtol=1e-7)
 
 
+@pytest.mark.skipif(not DATA.is_dir(), reason="set HEDGEROW_DATA to the folder of public data sets")
 def test_insurance_is_the_golden_number():
-    table = hr.data.load("insurance")
+    table = hr.data.load("insurance", data_dir=DATA)
     fit = linear_regression(
         hr.simulate(table, hr.data.iid(3), seed=0), "I(charges/1000) ~ I(age/10) + I(bmi/10) + children + smoker", errors="HC3"
     )
