@@ -341,7 +341,7 @@ class CohortForbidden(StationError, code="HR-605"):
 
 
 class ProtectionRequired(StationError, code="HR-606"):
-    """A station's guard wants hidden rows, noise, or more of it than a question has."""
+    """A station's guard wants hidden rows, proofs, noise, or more of it than a question has."""
 
 
 class SubmissionUnapproved(StationError, code="HR-607"):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hedgerow import Gaussian, SecAgg, l2
+from hedgerow import AdditiveShares, Gaussian, SecAgg, l2
 from hedgerow.core.question import local
 from hedgerow.engines import InProcess, Loop, Processes
 from hedgerow.privacy.mechanisms import Noise
@@ -14,7 +14,12 @@ from hedgerow.testing.worlds import FUNCTIONS, WAYS, apart, asked, fails_at_a_po
 from helpers import Hiding, federation, totals
 
 ENGINES = {"loop": Loop(), "one thread": InProcess(threads=1), "two threads": InProcess(threads=2), "bytes": Wired()}
-LAWS = {"server": ("gaussian", "laplace"), "shares": ("skellam", "laplace"), "party": ("gaussian",)}
+LAWS = {
+    "server": ("gaussian", "laplace"),
+    "shares": ("skellam", "laplace"),
+    "party": ("gaussian",),
+    "aggregators": ("gaussian", "laplace"),
+}
 SEEDS = range(2)
 ROUNDED = 1 + 1e-9
 
@@ -31,7 +36,10 @@ CASES = [
 def moved(engine, unit, way, position, law, *, verb="sum", worlds=neighbours, **how):
     """Distances over what is paid for, for all neighbours, functions and seeds."""
     noise = Noise(law, 1.0, position, 2 if position == "shares" else 0)
-    how |= {"aggregation": Hiding()} if position == "shares" else {}
+    behind = (
+        {"aggregation": Hiding(aggregators=2 * (position == "aggregators"))} if position in ("shares", "aggregators") else {}
+    )
+    how = behind | how
     for pair in worlds(unit, way, position):
         for function in FUNCTIONS[unit]:
             for seed in SEEDS:
@@ -63,6 +71,21 @@ def test_neighbours_are_as_near_on_every_engine(engine, unit, way):
 @pytest.mark.parametrize("way", ["all", "poisson", "fixed", "given", "part", "dealt"])
 def test_rows_with_their_own_noise_are_as_near_as_was_paid(unit, way):
     found = list(moved(InProcess(threads=1), unit, way, "party", "gaussian", verb="gather"))
+    assert 0.3 < max(length for _, length in found) <= ROUNDED
+
+
+@pytest.mark.parametrize("unit", ["record", "party"])
+@pytest.mark.parametrize("mode", ["real", "simulated"])
+def test_what_enters_the_noise_of_aggregators_is_as_near_as_was_paid(unit, mode):
+    found = list(moved(InProcess(threads=1), unit, "all", "aggregators", "gaussian", aggregation=AdditiveShares(mode=mode)))
+    assert 0.3 < max(length for _, length in found) <= ROUNDED
+
+
+@pytest.mark.parametrize("unit", ["record", "party"])
+@pytest.mark.parametrize("position", ["server", "shares"])
+def test_neighbours_are_as_near_behind_masks(unit, position):
+    """A party whose function fails answers zeros there as well: that it refused would tell of its records."""
+    found = list(moved(InProcess(threads=1), unit, "all", position, "gaussian", aggregation=SecAgg()))
     assert 0.3 < max(length for _, length in found) <= ROUNDED
 
 

@@ -18,7 +18,8 @@ from hedgerow.crypto.cross.bits import choose, choose_private, grid, record_boun
 from hedgerow.crypto.cross.noise import opened, share_of_noise
 from hedgerow.crypto.cross.ring import ROOM, signed
 from hedgerow.errors import BudgetInvalid, RangeExceeded
-from hedgerow.privacy.mechanisms import DiscreteGaussian, Gaussian, Geometric, Laplace, SimulatedGaussian, Skellam
+from hedgerow.privacy.mechanisms import DiscreteGaussian, Gaussian, Geometric, Laplace, Skellam
+from hedgerow.privacy.simulated_gaussian import SimulatedGaussian
 
 
 def products(n=500, widths=(3, 4), largest=1.0, **more):

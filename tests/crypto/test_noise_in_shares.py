@@ -7,10 +7,10 @@ import pytest
 from hidden_rounds import contributions_of, encoded_sum, encoding_of, rows_of
 from secagg_driver import Play
 
-from hedgerow.crypto.additive import AdditiveParty, AdditiveServer, AdditiveShares
 from hedgerow.crypto.conversation import drive
 from hedgerow.crypto.pairwise import PairwiseMasks, PairwiseParty, PairwiseServer
 from hedgerow.crypto.secagg import SecAgg, SecAggParty, Server
+from hedgerow.crypto.shares import AdditiveParty, AdditiveServer, AdditiveShares
 from hedgerow.errors import CohortTooSmall, RoundRefused
 
 IDS = tuple(f"p{i}" for i in range(8))

@@ -10,9 +10,9 @@ from hedgerow.core.aggregation import Plain
 from hedgerow.core.bound import l2, linf
 from hedgerow.core.question import local
 from hedgerow.crypto import AdditiveShares, PairwiseMasks, SecAgg
-from hedgerow.crypto.additive import AdditiveServer
 from hedgerow.crypto.pairwise import PairwiseServer
 from hedgerow.crypto.secagg import recovery
+from hedgerow.crypto.shares import AdditiveServer
 from hedgerow.engines import InProcess, Loop
 from hedgerow.errors import (
     CohortTooSmall,

@@ -14,7 +14,8 @@ from hedgerow.core.events import Sampling
 from hedgerow.privacy import epsilon
 from hedgerow.privacy.choice import Exponential, NoisyMax, PermuteAndFlip, TruncatedGeometric
 from hedgerow.privacy.choice.sparse import SparseVector
-from hedgerow.privacy.mechanisms import DiscreteGaussian, Gaussian, Geometric, Laplace, SimulatedGaussian, Skellam
+from hedgerow.privacy.mechanisms import DiscreteGaussian, Gaussian, Geometric, Laplace, Skellam
+from hedgerow.privacy.simulated_gaussian import SimulatedGaussian
 
 pytestmark = pytest.mark.slow
 DELTA = 1e-3

@@ -10,7 +10,8 @@ from hedgerow.core.question import local
 from hedgerow.errors import BudgetInvalid
 from hedgerow.privacy.choice import Exponential
 from hedgerow.privacy.level import noise_level
-from hedgerow.privacy.mechanisms import Geometric, SimulatedGaussian, Skellam
+from hedgerow.privacy.mechanisms import Geometric, Skellam
+from hedgerow.privacy.simulated_gaussian import SimulatedGaussian
 from helpers import federation
 
 FALSE_ALARM = 1e-6

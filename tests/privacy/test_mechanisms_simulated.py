@@ -10,7 +10,8 @@ from hedgerow import Budget, l2, linf
 from hedgerow.core.arrays import Layout
 from hedgerow.core.randomness import Streams
 from hedgerow.errors import BudgetInvalid
-from hedgerow.privacy.mechanisms import Gaussian, SimulatedGaussian
+from hedgerow.privacy.mechanisms import Gaussian
+from hedgerow.privacy.simulated_gaussian import SimulatedGaussian
 from hedgerow.privacy.statement import statement
 from helpers import federation, totals
 

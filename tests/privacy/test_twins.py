@@ -17,8 +17,9 @@ from hedgerow.core.mechanism import Mechanism
 from hedgerow.errors import BudgetExhausted
 from hedgerow.privacy.choice import Choice, Exponential, NoisyMax, PermuteAndFlip
 from hedgerow.privacy.choice.sparse import SparseVector
-from hedgerow.privacy.mechanisms import Gaussian, Laplace, Noise, SimulatedGaussian
+from hedgerow.privacy.mechanisms import Gaussian, Laplace, Noise
 from hedgerow.privacy.noise import discrete_gaussian
+from hedgerow.privacy.simulated_gaussian import SimulatedGaussian
 from helpers import federation, totals
 
 TRIALS = 400_000

@@ -26,6 +26,10 @@ class Aggregation(ABC):
         What the server sees, in words.
     of_peers : bool
         Whether it is a protocol between parties, by which questions of all verbs go.
+    aggregators : int
+        How many add up shares of rows, none of whom sees a row or the total; each may add noise of its own. 0 without them.
+    verified : bool
+        Whether every row is proved to be within its bound, and left out where it is not.
     charge : Event, optional
         What a question costs for each record, where that follows from what parties do and from no channel.
     least : int
@@ -55,6 +59,18 @@ class Aggregation(ABC):
     @property
     def of_peers(self) -> bool:
         return False
+
+    @property
+    def aggregators(self) -> int:
+        return 0
+
+    @property
+    def verified(self) -> bool:
+        return False
+
+    def admit(self, noise_at: str | None) -> None:
+        """Refuse noise, by who adds it, with which the aggregation cannot do what it is for."""
+        return
 
     @property
     def charge(self) -> Event | None:

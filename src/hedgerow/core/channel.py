@@ -19,11 +19,18 @@ LAWFUL: dict[tuple[Position | None, bool], str] = {
     (None, True): "the server sees the exact total and nothing else",
     ("server", False): "central privacy: the server sees every contribution, the world sees noisy totals",
     ("server", True): "central privacy: the server sees exact totals, the world sees noisy totals",
+    (
+        "aggregators",
+        True,
+    ): "distributed privacy, while one aggregator is honest: the server sees a total with the noise of each",
     ("shares", True): "distributed privacy: the server sees a total with noise of which every party added a share",
     ("party", False): "local privacy: nobody sees anything without noise",
     ("party", True): "local privacy, and the server sees only a total",
 }
-"""Who adds noise (nobody, server, all parties together, each party) and whether rows are hidden; other pairs are refused."""
+"""Who adds noise (nobody, server, aggregators, all parties together, each party) and whether rows are hidden.
+
+Other pairs are refused, and noise at aggregators where the aggregation has none.
+"""
 
 
 @dataclass(frozen=True)
@@ -38,6 +45,9 @@ class Channel:
     def fill(self, **slots: Any) -> Channel:
         """Fill empty slots; refuse a slot that the caller has filled, and unlawful combinations."""
         given, filled = {name: value for name, value in slots.items() if value is not None}, dict[str, Any]()
+        aggregation = given.get("aggregation", self.aggregation)
+        if isinstance(noise := given.get("mechanism"), Mechanism) and (k := getattr(aggregation, "aggregators", 0)):
+            given["mechanism"] = noise.added_by(k)
         for name, value in given.items():
             if not _fits_slot(name, value):
                 raise UnlawfulChannel(
@@ -56,14 +66,32 @@ class Channel:
         channel._refuse_unlawful()
         return channel
 
+    def by(self, aggregation: Aggregation) -> Channel:
+        """Return the same slots with another aggregation in the place of the one that is there.
+
+        Raises
+        ------
+        UnlawfulChannel (HR-211)
+            Its aggregators are to add noise, or to have rows proved, and the other has none who would.
+        """
+        refuse_nobody(self.mechanism, aggregation)
+        if self.aggregation.verified and not aggregation.verified:
+            raise UnlawfulChannel(
+                f"rows are to be proved ({self.aggregation.name}), and nobody proves any through {aggregation.name}.",
+                remedy="Leave verified out where columns lie apart.",
+            )
+        return replace(self, aggregation=aggregation)
+
     def _refuse_unlawful(self) -> None:
         """Refuse slots that protect nothing together."""
         at, hides = self.noise_at, self.aggregation.hides_rows
+        refuse_nobody(self.mechanism, self.aggregation)
         if (at, hides) not in LAWFUL:
             raise UnlawfulChannel(
                 f"noise at {at!r} with {self.aggregation.name} aggregation is not in the table of lawful channels.",
                 remedy="Noise is added at 'server' or 'party', or in 'shares' where the aggregation hides rows.",
             )
+        self.aggregation.admit(at)
         fills = at in ("party", "shares") or hides
         if self.compression is not None and fills and not self.compression.linear:
             raise UnlawfulChannel(
@@ -108,7 +136,7 @@ class Channel:
                 "but the sum declares no bound, so they have no range.",
                 remedy="Declare one:  federation.sum(local, broadcast, bound=linf(1e6, unit='record'))\n"
                 "or clip:      federation.protect(clip=l2(3.5), aggregation=...)\n"
-                "or a range:   aggregation=SecAgg(largest=1e6).",
+                "or a range:   largest=1e6 of the aggregation, e.g. SecAgg(largest=1e6).",
             )
         if bounds is not None and self.mechanism and self.compression and unit_of(bounds) == "record":
             raise UnlawfulChannel(
@@ -148,7 +176,7 @@ class Protection:
     clip : Bound or dict of Bound, optional
     mechanism, compression, aggregation : str
         The slots in words, or "none".
-    noise_at : {"server", "shares", "party"} or None
+    noise_at : {"server", "aggregators", "shares", "party"} or None
     law : str or None
         Of the noise, such as "gaussian".
     hides_rows, hides_model : bool
@@ -196,6 +224,23 @@ class Protection:
     def open(self) -> bool:
         """Whether rows reach the server one by one and unchanged."""
         return self.exact and not self.compressed and not self.hides_rows
+
+
+def refuse_nobody(mechanism: Mechanism | None, aggregation: Aggregation) -> None:
+    """Refuse noise that aggregators are to add where an aggregation has none, or others: nobody would add it (HR-211)."""
+    if mechanism is None or mechanism.at != "aggregators":
+        return
+    if not aggregation.aggregators:
+        raise UnlawfulChannel(
+            f"noise is to be added by the aggregators, and {aggregation.name} aggregation has none.",
+            remedy="Split rows among aggregators, one of whom is honest: aggregation=AdditiveShares(aggregators=2),\n"
+            'in a study [protection] aggregation = { by = "additive", aggregators = 2 }. Or let parties add it: "shares".',
+        )
+    if mechanism.aggregators != aggregation.aggregators:
+        raise UnlawfulChannel(
+            f"{mechanism}, and {aggregation.name} aggregation has {aggregation.aggregators}: noise of each would not be that.",
+            remedy="Fill the slots of a channel with protect(mechanism=..., aggregation=...).",
+        )
 
 
 def _fits_slot(name: str, value: Any) -> bool:

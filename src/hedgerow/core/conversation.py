@@ -61,6 +61,8 @@ class Contribution:
     steady : bool
         Whether noise of the parties covers no difference of such totals, and everybody is asked: then they are all over the
         same parties, which between organisations see to it themselves (`hedgerow.crypto.standing`).
+    noise : bytes
+        What aggregators add to the total, as the party was told; empty where they add nothing.
     """
 
     layout: Layout
@@ -69,6 +71,7 @@ class Contribution:
     context: bytes = b""
     least: int = 0
     steady: bool = False
+    noise: bytes = b""
 
 
 @dataclass(frozen=True)

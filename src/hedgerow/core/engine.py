@@ -127,6 +127,10 @@ class Inbox:
         What the server learned of a protocol between parties besides a total.
     overlong : tuple of str
         Parties whose row was longer than its bound, and counted as zeros.
+    refused : int
+        Rows that came and are not in the total, since they are not proved to be within their bound.
+    proved : str
+        What each row was proved to be, in words; empty where nothing was.
     """
 
     answered: tuple[str, ...]
@@ -140,6 +144,8 @@ class Inbox:
     withheld: bool = False
     result: Any = None
     overlong: tuple[str, ...] = ()
+    refused: int = 0
+    proved: str = ""
 
 
 class Engine(Protocol):

@@ -28,6 +28,7 @@ from .closed import Closed
 from .cohort import Cohort, check_sampling, groups_of
 from .engine import Engine
 from .events import Part, Sampling
+from .judged_rows import JudgedRows, refused_words
 from .ledger import Ledger
 from .ledger_view import LedgerView
 from .limits import Limit, Record
@@ -110,8 +111,8 @@ class Federation(Closed):
 
     def __repr__(self) -> str:
         run, cohort, channel, *_ = _INSIDE[self]
-        noise, engine = channel.mechanism or "no noise", type(run.engine).__name__
-        return f"Federation({len(cohort.members)} of {run.size} parties, {engine}, {noise}, {len(run.ledger)} questions)"
+        noise, asked = channel.mechanism or "no noise", f"{len(run.ledger)} questions{refused_words(run.judged)}"
+        return f"Federation({len(cohort.members)} of {run.size} parties, {type(run.engine).__name__}, {noise}, {asked})"
 
     _repr_html_ = cell
 
@@ -168,6 +169,11 @@ class Federation(Closed):
     def missing(self) -> int:
         """Answers that never came."""
         return _INSIDE[self].run.missing
+
+    @property
+    def judged(self) -> tuple[JudgedRows, ...]:
+        """Of each question whose rows were proved to be within their bound, how many were refused."""
+        return tuple(_INSIDE[self].run.judged)
 
     @property
     def keeps_state(self) -> bool:

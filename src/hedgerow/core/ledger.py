@@ -172,6 +172,8 @@ class Ledger:
         What other runs wrote to a shared record: charged like this run's own.
     party_limits : mapping from party to Limit
         Each limits what one party loses, counted by its own noise; a question that exceeds one of them is refused.
+    judged : mapping from (branch, number) to str
+        How many rows were refused of questions whose rows are proved. It is known after they were asked, and in no record.
     """
 
     def __init__(self, limit: Limit | None = None, record: Record | None = None) -> None:
@@ -180,6 +182,7 @@ class Ledger:
         self.record: Record | None = None
         self.entries: list[Entry] = []
         self.others: list[Entry] = []
+        self.judged: dict[tuple[str, int], str] = {}
         self._read = 0
         self._expected: list[Entry] = []
         self._counted: Tally | None = None
@@ -238,7 +241,7 @@ class Ledger:
 
     def to_frame(self) -> pandas.DataFrame:
         """Return one row for each question of this run: what was asked of whom, what left, how it was protected and charged."""
-        return frame_of(self.entries)
+        return frame_of(self.entries, self.judged)
 
     def epsilon(self, *, delta: float | None = None, unit: Unit | None = None, accountant: str | None = None) -> float:
         """Epsilon of everything asked so far, other runs of a shared record included: what the ledger shows.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -31,10 +31,14 @@ COLUMNS = (
 )
 
 
-def frame_of(entries: Iterable[Entry]) -> pandas.DataFrame:
-    """One row for each entry, in the order in which they were written; `numbers` is missing where nobody knew it before."""
+def frame_of(entries: Iterable[Entry], judged: Mapping[tuple[str, int], str] | None = None) -> pandas.DataFrame:
+    """One row for each entry, in the order in which they were written; `numbers` is missing where nobody knew it before.
+
+    Where rows are proved, a last column says how many were refused.
+    """
     import pandas
 
+    entries = list(entries)
     rows = [
         (
             entry.round,
@@ -56,4 +60,7 @@ def frame_of(entries: Iterable[Entry]) -> pandas.DataFrame:
         )
         for entry in entries
     ]
-    return pandas.DataFrame(rows, columns=list(COLUMNS)).astype({"numbers": "Int64"})
+    found = pandas.DataFrame(rows, columns=list(COLUMNS)).astype({"numbers": "Int64"})
+    if judged:
+        found["rows"] = [judged.get((entry.branch, entry.round), "") for entry in entries]
+    return found

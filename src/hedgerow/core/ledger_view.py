@@ -67,7 +67,7 @@ class LedgerView:
 
     def to_frame(self) -> pandas.DataFrame:
         """Return one row for each question of this run, as `Ledger.to_frame`."""
-        return frame_of(self.entries)
+        return frame_of(self.entries, _VIEWED[self].judged)
 
     def uses(self, key: str) -> int:
         """How many questions have this key."""

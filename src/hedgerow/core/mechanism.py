@@ -4,18 +4,49 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
+from hedgerow.errors import UnlawfulChannel
+
 from .arrays import Array, Layout
-from .bound import Bounds
+from .bound import Bound, Bounds
 from .cohort import Cohort
 from .events import Event, Unit
 from .randomness import Entropy, Stream, Streams
 
-Position = Literal["server", "shares", "party"]
-"""Who adds noise: the server, all parties together, or each party by itself."""
+Position = Literal["server", "aggregators", "shares", "party"]
+"""Who adds noise: the server, each of the few who add up shares of rows, all parties together, or each party by itself."""
+
+Sampler = Callable[[str, float, int, Entropy], Array]
+"""Draws noise of a law: its name, its scale in grid steps, how many numbers, and from which bytes; whole numbers of int64."""
+
+
+@dataclass(frozen=True)
+class NoiseRuns:
+    """Noise on a row of whole steps.
+
+    Attributes
+    ----------
+    law : str
+        As a `Sampler` knows it.
+    runs : tuple of (int, float)
+        Runs of so many numbers with the same scale, in grid steps.
+    """
+
+    law: str
+    runs: tuple[tuple[int, float], ...]
+
+    @property
+    def size(self) -> int:
+        """Numbers of the row."""
+        return sum(n for n, _ in self.runs)
+
+    def draw(self, sampler: Sampler, entropy: Entropy) -> Array:
+        """Draw it once: shape (size,), int64."""
+        return np.concatenate([sampler(self.law, scale, n, entropy) for n, scale in self.runs] or [np.zeros(0, np.int64)])
 
 
 class SharedCharge:
@@ -50,9 +81,11 @@ class Mechanism(SharedCharge, ABC):
 
     Attributes
     ----------
-    at : {"server", "shares", "party"}
+    at : {"server", "aggregators", "shares", "party"}
     least : int
         Of noise in shares: how many shares make the whole noise; 0 elsewhere.
+    aggregators : int
+        Of noise at aggregators: how many add the whole noise each, as the channel said (`added_by`); 0 elsewhere.
     record_step : float or None
         Of noise on whole numbers: 1.
     key, covered, span
@@ -66,6 +99,25 @@ class Mechanism(SharedCharge, ABC):
     @property
     def least(self) -> int:
         return 0
+
+    @property
+    def aggregators(self) -> int:
+        return 0
+
+    def added_by(self, aggregators: int) -> Mechanism:
+        """Return the mechanism where so many aggregators add its noise.
+
+        Raises
+        ------
+        UnlawfulChannel (HR-211)
+            They cannot: they would have to know more than a law and its scale.
+        """
+        if self.at == "aggregators":
+            raise UnlawfulChannel(
+                f"{self} cannot be added by aggregators, who are told of a law and its scale alone.",
+                remedy="Take Gaussian, Laplace, Skellam, Geometric or DiscreteGaussian; or add the noise elsewhere.",
+            )
+        return self
 
     @property
     def record_step(self) -> float | None:
@@ -113,13 +165,31 @@ class Mechanism(SharedCharge, ABC):
     def noise_deviation(self, bounds: Bounds, layout: Layout, parties: float, use: int = 0) -> dict[str, float] | None:
         """Standard deviation of the noise in each number of each key, in question number `use` of the mechanism's key.
 
-        It is summed over the expected parties where they add the noise; None where no noise of a known size is added.
+        It is summed over the expected parties, or aggregators, where they add it; None where no noise of a known size is.
         """
+        return None
+
+    def grid(self, bounds: Bounds, layout: Layout) -> list[tuple[slice, Bound, float]] | None:
+        """The parts of a contribution with the bound of each and the step of its grid; None where there is no such grid."""
         return None
 
     def reach(self, bounds: Bounds, layout: Layout, records: float = 1.0) -> float:
         """How many grid steps a party's contribution may reach, noise included but for a negligible chance."""
         return 2.0**40
+
+    # ---- noise at aggregators ---------------------------------------------------------------------------------------
+    def each_adds(self, bounds: Bounds, layout: Layout) -> NoiseRuns:
+        """What each aggregator adds to its total: the whole noise that `event` charges."""
+        raise NotImplementedError
+
+    def added_reach(self, bounds: Bounds, layout: Layout) -> float:
+        """How many grid steps the noise of all aggregators together may reach, but for a negligible chance."""
+        return 0.0
+
+    @property
+    def sampler(self) -> Sampler:
+        """By which aggregators in this process draw."""
+        raise NotImplementedError
 
 
 class Plan(SharedCharge, ABC):

@@ -144,7 +144,7 @@ class Streams:
     def for_program(self, number: int, purpose: str) -> Stream:
         """Return a stream of the server's own for a program, or refuse one from which the waist draws noise or samples."""
         plain = type(number) is int and type(purpose) is str and "/" not in purpose  # a slash would name another party's stream
-        if not plain or purpose in RESERVED or purpose.startswith("noise of node "):
+        if not plain or purpose in RESERVED or purpose.startswith(("noise of node ", "noise of aggregator ")):
             raise BudgetInvalid(
                 f"a program's own randomness for {purpose!r}, by which the waist draws noise or samples.",
                 remedy="Name the purpose otherwise: a program that knew the noise could take it off.",

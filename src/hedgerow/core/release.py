@@ -5,6 +5,8 @@ bound, the event that states exactly that noise, and the half that each side car
 
     close    at a party    clip, code, round to the grid, add the party's noise
     open     at the server add the server's noise, decode, return to units
+
+Noise at aggregators is in neither half: they add it to their totals, as the aggregation tells them (`hedgerow.crypto.shares`).
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from hedgerow.errors import ContributionInvalid
 from .arrays import Array, Layout
 from .bound import SLACK, Bounds, blocks, unit_of
 from .disclosure import covers
-from .events import Event, Unit
+from .events import Event, Sampling, Unit
 from .mechanism import Compression, Mechanism, Plan
 from .randomness import Entropy, Stream, Streams
 from .state import State
@@ -122,21 +124,41 @@ class Release:
         return self.mechanism is not None and self.bounds is not None and unit_of(self.bounds) == "party"
 
     @property
-    def at_parties(self) -> bool:
-        """Whether parties add the noise, so that the server need not be trusted, and who answers protects nobody."""
-        return self.plan is not None or (self.mechanism is not None and self.mechanism.at in ("party", "shares"))
+    def before_server(self) -> bool:
+        """Whether the noise is there before the server sees a number, so that it need not be trusted with any.
+
+        So it is where parties add it, each by itself or in shares, and where aggregators do: the server sees their total with
+        the noise of each, and an aggregator shares that look random. The server then is one of those who are kept from what
+        noise hides, and it knows whom it asks: that a party was drawn protects nobody, and a cohort of parties is charged as
+        if everybody had been asked, who answers zeros where it has nothing. For the same reason a cohort without anybody needs
+        no noise, and none is added to it.
+        """
+        return self.plan is not None or (self.mechanism is not None and self.mechanism.at != "server")
+
+    def shows_cohort(self, sampling: Sampling) -> bool:
+        """Whether somebody whom the noise keeps out sees who is in such a cohort, so that being drawn amplifies nothing.
+
+        Samples of records are drawn by each party, who tells nobody.
+        """
+        return self.before_server and sampling.kind != "records"
 
     @property
     def random(self) -> bool:
-        """Whether parties add noise that is worth its name, so that no answer of theirs is an exact one."""
-        return self.at_parties and covers(self.event)
+        """Whether noise that is worth its name is there before the server sees a number, so that it learns no exact one.
+
+        A question that is asked again has other noise then: the mean of many answers is nearly exact, and stations limit how
+        often it is asked. Of noise at aggregators that holds although the parties' own rows are exact: nobody sees their total.
+        """
+        return self.before_server and covers(self.event)
 
     @property
     def hides_parties(self) -> bool:
         """Whether that noise hides what one party adds, also between totals of two sets of parties.
 
         Noise of a bound per record hides a record there, and not a party: the difference of two such totals is its row, but
-        for the noise of one record. Of many totals the mean tells what noise hides in one (`Outbox.worn`).
+        for the noise of one record. Of many totals the mean tells what noise hides in one (`Outbox.worn`). Each total through
+        aggregators has the whole noise of each of them, drawn anew, whoever is in it: totals of changing parties are lawful as
+        with noise in shares, no set has to stand (`hedgerow.crypto.standing`), and none is too small for the noise.
         """
         return self.random and self.unit == "party"
 

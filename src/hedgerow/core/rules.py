@@ -13,7 +13,7 @@ from typing import Any
 
 from hedgerow.errors import CohortTooSmall, UnlawfulChannel
 
-from .channel import Channel
+from .channel import Channel, refuse_nobody
 from .engine import Outbox
 from .events import Sampling
 from .ledger import Entry, Ledger
@@ -39,6 +39,8 @@ class Proposal:
         Why the layout of the answer is not known.
     disclosed : callable
         Refuses where too many exact numbers would be asked; nothing where nobody knows what parties hold.
+    least : int
+        Of fewer parties those who add up give no total, whatever the aggregation says.
     """
 
     outbox: Outbox
@@ -49,6 +51,7 @@ class Proposal:
     ledger: Ledger
     why: str = ""
     disclosed: Callable[[], None] = lambda: None
+    least: int = 0
 
 
 Rule = Callable[[Proposal], None]
@@ -84,7 +87,8 @@ def telling_size(proposal: Proposal) -> None:
     """
     question, release = proposal.outbox.question, proposal.outbox.release
     sampling, least = question.cohort.sampling, proposal.channel.aggregation.least
-    if question.verb != "sum" or sampling.kind != "poisson" or release.mechanism is None or release.at_parties:
+    least = max(least, proposal.least) if proposal.channel.aggregation.aggregators else least
+    if question.verb != "sum" or sampling.kind != "poisson" or release.mechanism is None or release.before_server:
         return
     others, rate = proposal.parties - 1, sampling.rate
     few = sum(_binomial(others, k, rate) for k in range(min(least, others + 1))) if rate < 1 else 0.0
@@ -100,6 +104,12 @@ def fitting_total(proposal: Proposal) -> None:
     """Refuse what the aggregation cannot hide or hold (HR-211, HR-240, HR-243)."""
     if proposal.outbox.question.verb == "sum" and proposal.outbox.ids:
         proposal.channel.aggregation.fit(proposal.outbox)
+
+
+def somebody_adds_noise(proposal: Proposal) -> None:
+    """Refuse a sum that is charged for noise of aggregators where there are none to add it (HR-211)."""
+    if proposal.outbox.question.verb != "each":
+        refuse_nobody(proposal.outbox.release.mechanism, proposal.channel.aggregation)
 
 
 def fitting_release(proposal: Proposal) -> None:
@@ -134,7 +144,7 @@ def known_distance(proposal: Proposal) -> None:
             f"{question.name} is bounded per party, but its cohort is a sample of records.",
             remedy="Bound it per record, or sample parties: sample(rate=...).",
         )
-    if release.mechanism is None or (release.at_parties and kind != "records"):
+    if release.mechanism is None or (release.before_server and kind != "records"):
         return
     if proposal.moves_state and kind in MOVED:
         raise UnlawfulChannel(
@@ -172,6 +182,7 @@ def few_numbers(proposal: Proposal) -> None:
 RULES: tuple[Rule, ...] = (
     spare_answers,
     telling_size,
+    somebody_adds_noise,
     fitting_total,
     fitting_release,
     known_shape,

@@ -25,6 +25,7 @@ from .conversation import Sessions
 from .disclosure import NOTHING, ExactNumbers, Holdings, Told, width, worn_out
 from .engine import Engine, Inbox, Outbox
 from .events import Event, Sampling
+from .judged_rows import JudgedRows, judged_rows
 from .layouts import Foreseen, Layouts
 from .ledger import Entry, Ledger
 from .limits import Limit
@@ -72,9 +73,11 @@ class Run:
     counted : dict from party to int
         Number of the last question whose answer was counted, of parties that may keep something.
     missing : int
-        Answers that never came.
+        Answers that never came; rows that came and were refused are in `judged`.
     overlong : dict from party to int
         How many of a party's rows were longer than their bound, and counted as zeros.
+    judged : list of JudgedRows
+        Of questions whose rows were proved: how many came, and how many were refused.
     findings : dict
         What programs found out once and for all, as plain values; checkpoints hold it.
     sessions : Sessions
@@ -101,6 +104,7 @@ class Run:
     counted: dict[str, int] = field(default_factory=dict)
     missing: int = 0
     overlong: Counter[str] = field(default_factory=Counter)
+    judged: list[JudgedRows] = field(default_factory=list)
     findings: dict[str, Any] = field(default_factory=dict)
     sessions: Sessions = field(default_factory=Sessions, repr=False)
     holdings: Holdings | None = None
@@ -217,7 +221,8 @@ class Run:
         if self.holdings is not None:
             self.holdings = replace(self.holdings, together=channel.aggregation.together)
         disclosed = partial(self._disclosed, foreseen, entry)
-        proposal = Proposal(outbox, channel, self.size, self._moves_state(outbox), entry, self.ledger, foreseen.why, disclosed)
+        moves, least = self._moves_state(outbox), int(getattr(self.engine, "least_total", 0))
+        proposal = Proposal(outbox, channel, self.size, moves, entry, self.ledger, foreseen.why, disclosed, least)
         for rule in self.rules:
             rule(proposal)
         self.ledger.debit(entry)
@@ -268,7 +273,7 @@ class Run:
         question, release, layout = outbox.question, outbox.release, outbox.layout
         cohort, aggregation = question.cohort, channel.aggregation
         each = question.verb == "each"
-        own = release.at_parties and cohort.sampling.kind != "records"  # who answers is seen; a party's records are its secret
+        own = release.shows_cohort(cohort.sampling)
         charged = aggregation.charge or (Event("rows") if outbox.rows else Event("none") if each else release.event)
         up = None if layout is None else release.bytes(layout)
         expected = self.expected_size(cohort.sampling)  # how many came to a Poisson cohort is a secret, also in sizes
@@ -328,13 +333,28 @@ class Run:
         aggregation = channel.aggregation if question.verb == "sum" or channel.aggregation.of_peers else Plain()
         inbox: Inbox = aggregation.ask(self.engine, outbox, self.sessions)
         self.overlong.update(inbox.overlong)
+        if inbox.proved or inbox.refused:
+            self._judged(outbox, inbox)
         if question.counts:
-            self.missing += min(len(ids), question.cohort.first or self.size) - len(inbox.answered)
+            self.missing += min(len(ids), question.cohort.first or self.size) - len(inbox.answered) - inbox.refused
         if not inbox.answered:
             raise NobodyAnswered(f"nobody who was asked answered {question.name}; resume when parties are back.")
         if question.counts and self._moves_state(outbox):
             self.counted.update(dict.fromkeys(inbox.answered, question.number))
         return inbox
+
+    def _judged(self, outbox: Outbox, inbox: Inbox) -> None:
+        """Note how many rows were refused, also where a coordinator keeps a journal."""
+        found = judged_rows(outbox, inbox, self.expected_size(outbox.question.cohort.sampling))
+        self.note_judged(found)
+        if found.refused and (tell := getattr(self.engine, "refused", None)) is not None:
+            tell(found)
+
+    def note_judged(self, *found: JudgedRows) -> None:
+        """Note of questions how many rows were refused, here and beside their entries in the ledger."""
+        for one in found:
+            self.judged.append(one)
+            self.ledger.judged[one.branch, one.question] = str(one)
 
     def _total(self, outbox: Outbox, inbox: Inbox) -> Any:
         """What is released of a sum."""

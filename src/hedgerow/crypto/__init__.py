@@ -1,7 +1,7 @@
 """Cryptography: keys, masks, secret sharing, and the aggregations that stand on them.
 
 keys, streams, shamir, fixedpoint, paillier     primitives, on the `cryptography` package, numpy and (optional) gmpy2
-secagg, pairwise, additive                      protocols, as conversations
+secagg, pairwise, shares                        protocols, as conversations
 privfl                                          gradients of a model that parties never see
 aggregation                                     how these go into a channel
 """

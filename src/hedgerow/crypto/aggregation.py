@@ -33,12 +33,16 @@ from hedgerow.errors import (
     UnlawfulChannel,
 )
 
-from . import additive, pairwise, secagg
+from . import pairwise, secagg, shares
 from .cohort import numeric
 from .context import context_of
 from .conversation import Total
+from .field_encoding import FieldEncoding, field_encoding_for, refuse_unprovable
 from .fixedpoint import WORDS, RingEncoding, encoding_for
+from .loose_proofs import RECORDS, warn_of_loose_proofs
 from .schemes import AggregationScheme, Credentials, DoubleMasks, Enrolment, GroupMasks, Questions, Shares
+from .shares.aggregator_noise import noise_words
+from .simulated_totals import bytes_of, simulated_total
 
 Mode = Literal["real", "simulated", "rehearsed"]
 
@@ -63,7 +67,7 @@ class Hidden(Aggregation):
 
     scheme: AggregationScheme
     bits: int = 64
-    records: float = 2.0**20
+    records: float = RECORDS
     largest: float | None = None
     mode: Mode = "real"
 
@@ -73,6 +77,10 @@ class Hidden(Aggregation):
             raise SettingsInvalid(
                 f"bits={self.bits!r}, records={self.records!r}, mode={self.mode!r}.",
                 remedy="bits: 16, 32 or 64; records above zero; mode: 'real' or 'simulated'.",
+            )
+        if self.scheme.verified and self.bits != 64:
+            raise SettingsInvalid(
+                f"verified rows of {self.bits} bits: they are numbers of a field of 64 bits.", remedy="Leave bits out."
             )
         if self.largest is not None and not 0 < self.largest < np.inf:
             raise SettingsInvalid(f"largest={self.largest!r} is no range.", remedy="A finite number above zero.")
@@ -89,12 +97,26 @@ class Hidden(Aggregation):
     @property
     def shows(self) -> str:
         if self.mode == "simulated":
-            return f"the protocol is accounted for and not carried out; with it {self.scheme.shows}"
+            proofs = ", no row was proved" if self.scheme.verified else ""
+            return f"the protocol is accounted for and not carried out{proofs}; with it {self.scheme.shows}"
         return self.scheme.shows
+
+    @property
+    def verified(self) -> bool:
+        return self.scheme.verified and self.mode != "simulated"
+
+    def admit(self, noise_at: str | None) -> None:
+        """Refuse noise that parties add to rows whose bounds are proved (HR-211)."""
+        if self.scheme.verified:
+            refuse_unprovable(noise_at)
 
     @property
     def least(self) -> int:
         return self.scheme.least
+
+    @property
+    def aggregators(self) -> int:
+        return self.scheme.aggregators
 
     def together(self, parties: int) -> int:
         return self.scheme.together(parties)
@@ -150,16 +172,24 @@ class Hidden(Aggregation):
             The protocol ended without a total.
         """
         question, release, ids = outbox.question, outbox.release, tuple(outbox.ids)
+        warn_of_loose_proofs(release, self.records, self.scheme.verified)
         if self.mode != "real":
-            return without_rows(engine.exchange(outbox))
+            proves = self.scheme.verified and self.mode == "simulated"
+            inbox = engine.exchange(replace(outbox, keep_rows=True) if proves else outbox)
+            encoding = self.encoding(release, release.code(inbox.layout), len(ids)) if proves and inbox.layout else None
+            least = max(self.scheme.least, release.least)
+            return simulated_total(inbox, outbox, encoding if isinstance(encoding, FieldEncoding) else None, least)
         assert outbox.layout is not None  # `fit` refused it
-        encoding = self.encoding(release, release.code(outbox.layout), len(ids))
+        code = release.code(outbox.layout)
+        encoding, noise = self.encoding(release, code, len(ids)), noise_words(release, code, self.aggregators)
         if self not in sessions.open:
             sessions.open[self] = AggregationSession(self, enrolment(self.scheme, engine))
         session: AggregationSession = sessions.open[self]
         server = session.server(ids, tuple(engine.parties) if question.cohort.sampling.kind == "all" else ids)
+        if noise and release.mechanism is not None:
+            session.enrolment.draws(release.mechanism.sampler, partial(bytes_of, outbox))
         steady = steadily(outbox) and getattr(engine, "has_owners", False)  # a simulated drop-out is nobody's
-        conversation = server.question(ids, encoding, context_of(outbox, outbox.layout), release.least, steady)
+        conversation = server.question(ids, encoding, context_of(outbox, outbox.layout), release.least, steady, noise)
         carried = carry(conversation, engine, outbox, session)
         found: Total = carried.result
         rows = np.stack([found.masked[name] for name in found.counted]) if outbox.keep_rows and found.masked else None
@@ -171,10 +201,17 @@ class Hidden(Aggregation):
             masked=True,
             codes=carried.codes,
             sent=carried.sent,
+            refused=found.refused,
+            proved=getattr(encoding, "said", ""),
         )
 
-    def encoding(self, release: Release, layout: Layout, parties: int) -> RingEncoding:
-        """How contributions become integers of the ring."""
+    def encoding(self, release: Release, layout: Layout, parties: int) -> RingEncoding | FieldEncoding:
+        """How contributions become integers of the ring, or of the field in which they are proved."""
+        if self.scheme.verified:
+            among = self.scheme.aggregators
+            return field_encoding_for(
+                release, layout, parties=parties, aggregators=among, records=self.records, largest=self.largest
+            )
         return encoding_for(release, layout, parties=parties, bits=self.bits, records=self.records, largest=self.largest)
 
     def sides(self, ids: tuple[str, ...], own: Credentials) -> Mapping[str, Correspondent]:
@@ -184,18 +221,18 @@ class Hidden(Aggregation):
     def contribution(self, outbox: Outbox, layout: Layout) -> Callable[[Array], Contribution]:
         """Return the function by which a party hands its row to its correspondent; by what the party itself was sent."""
         code, least = outbox.release.code(layout), outbox.release.least
-        encoding = self.encoding(outbox.release, code, outbox.asked)
-        about = context_of(outbox, layout)
-        return partial(Contribution, code, encoding=encoding, context=about, least=least, steady=steadily(outbox))
+        encoding, noise = self.encoding(outbox.release, code, outbox.asked), noise_words(outbox.release, code, self.aggregators)
+        about, steady = context_of(outbox, layout), steadily(outbox)
+        return partial(Contribution, code, encoding=encoding, context=about, least=least, steady=steady, noise=noise)
 
     def __str__(self) -> str:
         return self.name
 
 
 def enrolment(scheme: AggregationScheme, engine: Engine) -> Enrolment:
-    """Both sides of a protocol; the server's alone where an engine's parties are elsewhere, on whose `roster` they may be."""
+    """Both sides of a protocol; the server's alone where an engine's parties and `aggregators` are elsewhere."""
     if getattr(engine, "elsewhere", False):
-        return Enrolment({}, scheme.asking(getattr(engine, "roster", None)))
+        return Enrolment({}, scheme.asking(getattr(engine, "roster", None), getattr(engine, "aggregators", None)))
     return scheme.enrol(tuple(engine.parties))
 
 
@@ -243,11 +280,6 @@ class AggregationSession:
         return self.aggregation.contribution(outbox, layout)
 
 
-def without_rows(inbox: Inbox) -> Inbox:
-    """An inbox as a server sees it from which rows are hidden."""
-    return Inbox(inbox.answered, inbox.layout, inbox.total, masked=True)
-
-
 @dataclass(frozen=True)
 class Carried:
     """What came of a conversation, the codes of refusals, and the letters that parties were sent (where views are kept)."""
@@ -274,7 +306,7 @@ def carry(conversation: Conversation[Any], engine: Engine, outbox: Outbox, proto
             if outbox.keep_rows:
                 sent += [(party, step.name, letter) for party, letter in step.letters.items()]
             about = outbox if step.contributes else brief  # the other steps need no broadcast
-            inbox = engine.exchange(replace(about, ids=tuple(step.letters), layout=None, step=step, protocol=protocol))
+            inbox = engine.exchange(replace(about, ids=tuple(step.letters), step=step, protocol=protocol))
             codes |= inbox.codes
             step = conversation.send(inbox.letters)
     except StopIteration as end:
@@ -355,6 +387,11 @@ def AdditiveShares(
     mode: Mode = "real",
     least: int = 3,
     aggregators: int = 3,
+    verified: bool = False,
 ) -> Hidden:
-    """Shares for aggregators that do not collude; parameters as `hedgerow.crypto.additive.AdditiveShares` and `Hidden`."""
-    return _chosen(Shares(additive.AdditiveShares(aggregators, least)), bits, records, largest, mode)
+    """Shares for aggregators that do not collude; parameters as `hedgerow.crypto.shares.AdditiveShares` and `Hidden`.
+
+    With `verified` each row goes with a proof that it is within its bound, and one that is not is left out.
+    """
+    settings = shares.AdditiveShares(aggregators, least, verified=verified)
+    return _chosen(Shares(settings), bits, records, largest, mode)

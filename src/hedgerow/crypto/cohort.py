@@ -9,7 +9,7 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.errors import CohortTooSmall, KeyInvalid, MessageRefused, RangeExceeded, SettingsInvalid
 
-from .fixedpoint import RingEncoding
+from .fixedpoint import WholeEncoding
 
 FLOOR = 3
 """Of two rows, whoever knows one knows the other from their total."""
@@ -63,7 +63,7 @@ def addressed(ids: Iterable[str], members: Collection[str], least: int) -> tuple
     return found
 
 
-def fits(encoding: RingEncoding, asked: int) -> None:
+def fits(encoding: WholeEncoding, asked: int) -> None:
     """Refuse, before anybody is asked, more parties than fixed point has room for."""
     if encoding.parties < asked:
         raise RangeExceeded(

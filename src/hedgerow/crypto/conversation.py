@@ -24,11 +24,14 @@ class Total:
         The parties whose rows are in it.
     masked : mapping from party to array of shape (size,)
         What the server saw of each row.
+    refused : int
+        Rows that came and were left out because they were not proved; which these are, no party is told.
     """
 
     total: Array
     counted: tuple[str, ...]
     masked: Mapping[str, Array] = field(default_factory=dict)
+    refused: int = 0
 
 
 def drive(

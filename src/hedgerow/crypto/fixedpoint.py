@@ -13,7 +13,7 @@ import hashlib
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -32,6 +32,21 @@ LEAST_STEPS = 64
 """A contribution at its bound has at least so many steps; fewer would leave nothing of small ones."""
 
 
+class WholeEncoding(Protocol):
+    """What a protocol knows of how rows become whole numbers."""
+
+    @property
+    def parties(self) -> int: ...
+    @property
+    def bits(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def digest(self) -> bytes: ...
+    @property
+    def proof(self) -> bytes: ...
+
+
 @dataclass(frozen=True)
 class RingEncoding:
     """How contributions become vectors of a ring.
@@ -48,6 +63,8 @@ class RingEncoding:
         refuse it would reveal it, and to leave out the row would let one record more move the total by a whole row.
     heeds_range : bool
         Whether a number stays below its part of the ring's range; one of a party that forges does not.
+    spare : int
+        Steps of the range, to either side of zero, that are kept free for noise which aggregators add to the total.
     """
 
     bits: int
@@ -55,6 +72,7 @@ class RingEncoding:
     steps: tuple[tuple[int, float], ...]
     whole: bool = False
     heeds_range: bool = True
+    spare: int = 0
 
     def __post_init__(self) -> None:
         if self.bits not in WORDS or self.parties < 1:
@@ -76,12 +94,18 @@ class RingEncoding:
     @property
     def most(self) -> int:
         """Largest absolute value, in steps, of one party's number."""
-        return most(self.bits, self.parties if self.heeds_range else 1)
+        return most(self.bits, self.parties if self.heeds_range else 1, self.spare)
+
+    @property
+    def proof(self) -> bytes:
+        """What rows are proved to be: nothing."""
+        return b""
 
     @cached_property
     def digest(self) -> bytes:
         """Identifies the encoding, 32 bytes."""
         words = f"{self.bits}/{self.parties}/{self.whole}/" + ",".join(f"{n}:{step.hex()}" for n, step in self.steps)
+        words += f"/{self.spare}" if self.spare else ""
         return hashlib.sha256(words.encode()).digest()
 
     @cached_property
@@ -129,12 +153,12 @@ LEAST_RECORD_STEPS = 1024
 """And a record at its bound so many, where the range has room for many records; else sums would be made of rounding."""
 
 
-def most(bits: int, parties: int) -> int:
+def most(bits: int, parties: int, spare: int = 0) -> int:
     """Largest absolute value that each of so many parties may add: a power of two, which floating point compares exactly.
 
-    0 where there is not even room for one.
+    0 where there is not even room for one, with `spare` steps kept free.
     """
-    room: int = (2 ** (bits - 1) - 1) // parties
+    room: int = max(2 ** (bits - 1) - 1 - spare, 0) // parties
     return 1 << room.bit_length() >> 1
 
 
@@ -171,8 +195,9 @@ def encoding_for(
     """
     bounds: Bounds | None = release.clip if release.clip is not None else release.bounds
     if release.mechanism is not None:
-        _room_for_steps(release.mechanism, bounds, layout, parties, bits, records)
-        return RingEncoding(bits, parties, ((layout.size, 1.0),), whole=True)
+        spare = math.ceil(release.mechanism.added_reach(bounds, layout)) if bounds is not None else 0
+        _room_for_steps(release.mechanism, bounds, layout, parties, bits, records, spare)
+        return RingEncoding(bits, parties, ((layout.size, 1.0),), whole=True, spare=spare)
     if bounds is None and largest is None:
         raise UnboundedSum(
             "an aggregation that hides rows makes integers of them, and the sum declares no bound, so they have no range.",
@@ -196,13 +221,16 @@ def encoding_for(
     return RingEncoding(bits, parties, tuple(runs))
 
 
-def _room_for_steps(mechanism: Mechanism, bounds: Any, layout: Layout, parties: int, bits: int, records: float) -> None:
+def _room_for_steps(
+    mechanism: Mechanism, bounds: Any, layout: Layout, parties: int, bits: int, records: float, spare: int
+) -> None:
     """Refuse a ring in which the steps of a mechanism's grid, noise included, could overflow."""
-    reach = mechanism.reach(bounds, layout, records)
-    if reach > most(bits, parties):
+    reach, room = mechanism.reach(bounds, layout, records), most(bits, parties, spare)
+    if reach > room:
+        kept = f", besides {spare:.3g} for the noise of aggregators" if spare else ""
         raise RangeExceeded(
             f"a contribution through {mechanism} reaches {reach:.3g} steps of its grid, and {parties} parties have room for "
-            f"{most(bits, parties):.3g} each in {bits} bits.",
+            f"{room:.3g} each in {bits} bits{kept}.",
             remedy="Take more bits, fewer parties, or fewer records at a party.",
             asked=False,
         )

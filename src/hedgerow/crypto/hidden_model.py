@@ -42,6 +42,11 @@ class HiddenModel(Aggregation):
     masks: Hidden
 
     def __post_init__(self) -> None:
+        if self.masks.scheme.verified:
+            raise SettingsInvalid(
+                "masks of a hidden model are uniform numbers, and no bound of them could be proved.",
+                remedy="Leave verified out, or the hidden model.",
+            )
         if self.masks.bits != 64 or self.masks.scheme.least < self.settings.least:
             raise SettingsInvalid(
                 f"masks of {self.masks.bits} bits and {self.masks.scheme.least} parties or more, for a hidden model of "

@@ -70,6 +70,20 @@ class Whole:
 
 
 @dataclass(frozen=True)
+class Positive:
+    """A real number of double precision, above zero and finite."""
+
+    @property
+    def size(self) -> int:
+        """Most bytes when packed."""
+        return OVERHEAD
+
+    def fits(self, value: object) -> bool:
+        """Whether a value is such a number; whole numbers and true are not."""
+        return type(value) is float and 0.0 < value < float("inf")
+
+
+@dataclass(frozen=True)
 class Words:
     """Text of 1 to `most` bytes in UTF-8."""
 

@@ -22,6 +22,7 @@ The server sees  : masked rows, each uniform by itself, and the total of each gr
 A party sees     : names, keys and the size of its group.
 Colluders see    : with the server, all others of a group know the row of the last; all but two know the sum of the two.
                    With groups of g that is privacy against any g - 1 of them, the server being one.
+Not stood        : wrong rows move a group's total as far as the ring allows, unseen; a spoilt mask loses the group.
 Assumes          : a server that passes keys on unchanged, unless a roster is pinned: then keys and rows are signed.
 Source           : van Aarle 2021, sections 2.6.2 and 6.2.7. Differs: keys are fresh every round (one lasting key made all
                    masks repeat, so that two rounds showed the change of a row), integers modulo 2^bits in place of floats,
@@ -49,13 +50,12 @@ from .fixedpoint import WORDS, RingEncoding
 from .keys import AgreementKey, Identity, Roster, derive
 from .messages import FieldKind, MessageForm, Octets, Several, Whole, Words, digest, exactly
 from .standing import PartySet, StandingSet, names_digest
-from .streams import NONCE_BYTES, add_streams
+from .streams import ZERO_NONCE, add_streams
 
 CHECK = 8
 """Bytes of zeros at the end of a row, by which the server sees whether masks cancelled."""
 
 LARGEST_GROUP = 1 << 16
-ZERO = bytes(NONCE_BYTES)
 
 _HEAD: dict[str, FieldKind] = {"session": exactly(32), "round": Whole(1, 2**32 - 1)}
 _SIGNATURE = Octets(0, 64)
@@ -268,7 +268,7 @@ class PairwiseParty:
         return derive(secret, "pairwise", first.to_bytes(4, "little") + second.to_bytes(4, "little") + group.seen)
 
     def _mask(self, row: Array, seeds: list[bytes], signs: list[int]) -> None:
-        add_streams(row, seeds, signs, ZERO)
+        add_streams(row, seeds, signs, ZERO_NONCE)
 
 
 class PairwiseServer:

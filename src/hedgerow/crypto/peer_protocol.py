@@ -28,6 +28,7 @@ from hedgerow.core.engine import Engine, Inbox, Outbox
 from hedgerow.core.release import Release
 from hedgerow.errors import MessageRefused, NobodyAnswered, NotAligned, PartyDeclined, RoundRefused
 
+from .forgotten import may_begin_anew, unfinished, was_under_way
 from .keys import Identity, Roster
 from .messages import digest
 from .peers import HUB, Letters, Peer
@@ -122,6 +123,8 @@ class PeerProtocol(Aggregation):
         ------
         RoundRefused (HR-241)
             A party did not answer a step, or refused it.
+        PartyDeclined (HR-221)
+            Too few would answer, for parties refused for good.
         """
         carried, result = self._carried(engine, outbox)
         sessions.open.setdefault(Traffic, []).append(carried.traffic())
@@ -141,7 +144,10 @@ class PeerProtocol(Aggregation):
             try:
                 return carried, carried.out()
             except (PartyDeclined, NobodyAnswered, RoundRefused) as error:
-                if attempt == 1 or not _forgotten(engine, outbox, carried.codes or getattr(error, "codes", {})):
+                codes = carried.codes or getattr(error, "codes", {})
+                if attempt == 1 or not may_begin_anew(engine, outbox, codes):
+                    if isinstance(error, PartyDeclined) and was_under_way(engine, carried.rounds, codes):
+                        raise unfinished(outbox, codes) from error
                     raise
                 log.info("%s begins anew: %s", self.name, error.reason)
         raise AssertionError
@@ -163,14 +169,6 @@ class PeerProtocol(Aggregation):
     def aggregation(self) -> PeerProtocol:
         """What questions name on the wire."""
         return self
-
-
-def _forgotten(engine: Engine, outbox: Outbox, codes: Mapping[str, str]) -> bool:
-    """Whether parties have only forgotten a protocol; those elsewhere may be away, and are waited for (`Network.again`)."""
-    again = getattr(engine, "again", None)
-    if again is None:
-        return set(codes.values()) == {MessageRefused.code}
-    return not set(codes.values()) - {MessageRefused.code} and bool(again(outbox.ids))
 
 
 def _carries(names: tuple[str, ...]) -> Peer[None]:

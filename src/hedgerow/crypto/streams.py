@@ -29,6 +29,9 @@ from hedgerow.errors import KeyInvalid, SettingsInvalid
 
 NONCE_BYTES = 16
 
+ZERO_NONCE = bytes(NONCE_BYTES)
+"""For keys of one stream."""
+
 _CHUNK = 1 << 17  # bytes of a row that stay in the second-level cache
 SHORT = 1 << 11
 """Rows of up to so many bytes are masked with SHAKE128."""

@@ -195,6 +195,8 @@ class MessageQueue:
         mine[digest_of(raw)] = self._sent[digest_of(raw)] = sent
         self.watch("asked", to.name, kind, study, number, len(raw))
         self.rail.send(to.name, raw)
+        if to.name not in self.rail.connected():  # it left meanwhile: whoever took the news of that knew of no letter
+            sent.gone_at = self.rail.now()
 
     def _enclosed(self, kind: str, to: PublicIdentity, parts: Sequence[bytes], **about: Any) -> bytes:
         """A sealed letter, with the head of the station's journal; one of an earlier version gets it in hellos alone."""

@@ -21,6 +21,7 @@ import numpy as np
 
 from hedgerow.core.arrays import Array, Layout
 from hedgerow.core.engine import Inbox, Outbox
+from hedgerow.core.judged_rows import JudgedRows
 from hedgerow.crypto.keys import Roster
 from hedgerow.errors import ContributionInvalid, HedgerowError, MessageRefused, NobodyAnswered, UnlawfulChannel
 from hedgerow.privacy.guard import nobody
@@ -28,13 +29,11 @@ from hedgerow.wire.envelope import Letter
 from hedgerow.wire.question import common, inbox, own
 from hedgerow.wire.refusal import code_in
 
+from .aggregators import LIFE, AggregatorsAway
 from .merging import grouped, merged
 from .overlong import without_overlong
 
 log = logging.getLogger("hedgerow")
-
-LIFE = 1 << 32
-"""Letters of one life of a coordinator; numbers of the next life are larger than all of them."""
 
 RETURN_SECONDS = 30.0
 """So long it is waited for stations that are away in the middle of a protocol between parties; then the study waits."""
@@ -80,6 +79,10 @@ class Network:
         Learns what each station answered; raises where too few answers are of use.
     overlong : callable, optional
         Learns which parties sent more than their bound allows; it counts as zero.
+    refused : callable, optional
+        Learns how many rows were refused, since they were not proved to be within their bound.
+    aggregators : AggregatorsAway, optional
+        Who adds up additive shares, which no question goes without.
     """
 
     queue: Asks
@@ -93,6 +96,8 @@ class Network:
     told: Callable[[Mapping[str, str]], None] | None = None
     weigh: Callable[[Mapping[str, Inbox]], None] | None = None
     overlong: Callable[[Sequence[str]], None] | None = None
+    refused: Callable[[JudgedRows], None] | None = None
+    aggregators: AggregatorsAway | None = None
     elsewhere: bool = field(default=True, init=False)
     has_owners: bool = field(default=True, init=False)
     """Parties have owners, who hold exact totals to one set of parties (`hedgerow.crypto.standing`); made-up ones have none."""
@@ -109,6 +114,11 @@ class Network:
     @property
     def parties(self) -> Sequence[str]:
         return self._parties
+
+    @property
+    def least_total(self) -> int:
+        """Of fewer parties some aggregator gives no total; 0 without aggregators."""
+        return max((one.least for one in self.aggregators.links), default=0) if self.aggregators is not None else 0
 
     def exchange(self, outbox: Outbox) -> Inbox:
         """Put a question, or a step of a conversation, to the stations of these parties.
@@ -156,12 +166,17 @@ class Network:
 
     def _gather(self, by_station: Mapping[str, tuple[str, ...]]) -> None:
         """Wait until enough of these stations are there."""
-        needed = min(self.least, len(by_station))
+        needed, adding = min(self.least, len(by_station)), self.aggregators
 
         def there() -> bool:
-            return len(self.queue.alive() & by_station.keys()) >= needed
+            return len(self.queue.alive() & by_station.keys()) >= needed and not (adding is not None and adding.away())
 
         if not there() and not self.queue.wait(self.patience, there):
+            if adding is not None and (missing := adding.away()):
+                raise NobodyAnswered(
+                    f"without {', '.join(missing)} nobody adds up.",
+                    remedy="Nobody was asked. The study goes on when all its aggregators are there.",
+                )
             away = sorted(by_station.keys() - self.queue.alive())
             raise NobodyAnswered(
                 f"{len(by_station) - len(away)} of {len(by_station)} stations are there, and {needed} are needed: "

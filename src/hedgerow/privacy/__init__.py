@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from .budget import Budget
     from .choice import Exponential, NoisyMax, PermuteAndFlip, TruncatedGeometric, above_threshold, choose, choose_many
     from .guard import Guard
-    from .mechanisms import DiscreteGaussian, Gaussian, Geometric, Laplace, Noise, SimulatedGaussian, Skellam
+    from .mechanisms import DiscreteGaussian, Gaussian, Geometric, Laplace, Noise, Skellam
+    from .simulated_gaussian import SimulatedGaussian
     from .tree import Tree
 
 __all__ = [

@@ -9,7 +9,11 @@ What a guard charges is what it can know without trusting more than it wants to:
     trust       what counts as noise                                                otherwise
     nobody      noise that the party adds itself, as a mechanism or in training     the answer is not private
     parties     also noise of which every party adds a share                        the same
+    aggregators also the noise of each aggregator, one of whom is honest            the same
     server      also noise that the server promises to add                          the same
+
+Each line needs more trust in fewer: in `least` of many parties, in one of a few aggregators, in the server. Noise by
+aggregators counts once, with the multiplier of one of them: the others may tell theirs.
 
 Being sampled protects nobody from who sees who answers, so a cohort of parties is charged as if everybody had been asked. A
 sample of its own records is the party's secret and does amplify.
@@ -43,14 +47,15 @@ from .budget import Budget
 
 log = logging.getLogger("hedgerow")
 
-Trust = Literal["nobody", "parties", "server"]
+Trust = Literal["nobody", "parties", "aggregators", "server"]
 
 COUNTS: dict[Trust, tuple[Position, ...]] = {
     "nobody": ("party",),
     "parties": ("party", "shares"),
-    "server": ("party", "shares", "server"),
+    "aggregators": ("party", "shares", "aggregators"),
+    "server": ("party", "shares", "aggregators", "server"),
 }
-"""Whose noise a party counts, by whom it trusts."""
+"""Whose noise a party counts, by whom it trusts; each trusts all whom those before it trust."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,7 @@ class Guard:
     record : Record, optional
         Keeps the ledger. `hedgerow.store.LedgerBase(path)`, made anew by each process, carries the party's budget from run
         to run, and keeps apart what belongs to different lives of the party's secrets.
-    trust : {"nobody", "parties", "server"}
+    trust : {"nobody", "parties", "aggregators", "server"}
         Whose noise counts.
     rows : bool
         Whether a contribution may have a row for each record, or another shape that follows the records. A shape that is not
@@ -369,6 +374,6 @@ def _sampling(outbox: Outbox) -> Sampling:
     sampling = outbox.question.cohort.sampling
     if sampling.kind == "records":
         return sampling
-    if outbox.release.unit == "party" and not outbox.release.at_parties and sampling.kind != "poisson":
+    if outbox.release.unit == "party" and not outbox.release.before_server and sampling.kind != "poisson":
         return sampling  # the party's presence may push another out: twice the distance
     return Sampling()

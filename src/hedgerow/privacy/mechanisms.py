@@ -1,4 +1,4 @@
-"""Mechanisms over sums: noise on the integer grid, added by the server, in shares by all parties, or by each party.
+"""Mechanisms over sums: noise on the integer grid, added by the server, by aggregators, in shares by all, or by each party.
 
     law                 noise on the grid        grid                       event
     gaussian            discrete Gaussian        4096 steps to the noise    gaussian
@@ -28,13 +28,19 @@ ratio of the two probability functions is within 1 +- tau in every coordinate, w
 tau < 1e-37 n, which adds less than 1e-20 to epsilon for 1e8 coordinates and a million parties. Neighbours differ in
 whether a unit's data are counted; a party answers, with its share, in either case. `least` counts parties that keep
 their noise to themselves: those that tell the server add nothing to anybody's protection.
+
+Aggregators of additive shares. Each of the k adds the whole noise to its own total, and knows that of no other. Whoever sees
+the released total and learns the noise of k - 1 of them still faces that of the last one, which is what a server would have
+added: so the event is the same, with the multiplier z. Whoever learns none faces sqrt(k) z, which is not claimed. The price is
+an error sqrt(k) times as large. Nobody sees an exact total, no party's row has noise in it, and of how few parties a total is
+does not matter to the noise.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, get_args
 
@@ -42,10 +48,9 @@ import numpy as np
 
 from hedgerow.core.arrays import Array, Layout
 from hedgerow.core.bound import Bound, Bounds, each_bound, unit_of
-from hedgerow.core.cohort import Cohort
 from hedgerow.core.events import Event
-from hedgerow.core.mechanism import Mechanism, Position
-from hedgerow.core.randomness import Entropy, Streams
+from hedgerow.core.mechanism import Mechanism, NoiseRuns, Position, Sampler
+from hedgerow.core.randomness import Entropy
 from hedgerow.errors import BudgetInvalid, suggestion
 
 from .grid import Block, plan, to_steps
@@ -83,29 +88,42 @@ class Noise(Mechanism):
     law : {"gaussian", "laplace", "skellam", "geometric", "discrete gaussian"}
     noise_multiplier : float
         Gaussian, Skellam: standard deviation over the l2 radius of the bound. Laplace, geometric: scale over its l1 radius.
-    at : {"server", "shares", "party"}
-        Who adds the noise.
+    at : {"server", "aggregators", "shares", "party"}
+        Who adds the noise. Each of several aggregators adds all of it.
     least : int
         For `shares`: the whole noise is made of so many parties' shares, and a total of fewer is refused.
+    aggregators : int
+        For `aggregators`: how many add it. The channel fills it in.
     """
 
     law: Law
     noise_multiplier: float
     at: Position = "server"
     least: int = 0
+    aggregators: int = 0
 
     def __post_init__(self) -> None:
         if self.law not in get_args(Law):
             raise BudgetInvalid(f"no law of noise is called {self.law!r}.", remedy=suggestion(str(self.law), get_args(Law)))
         checked(self.noise_multiplier)
         if self.at not in get_args(Position):
-            places = "Noise is added at 'server', in 'shares', or at 'party'."
+            places = "Noise is added at 'server', at 'aggregators', in 'shares', or at 'party'."
             raise BudgetInvalid(f"noise at {self.at!r} is unknown.", remedy=places)
         if (self.least < 1) == (self.at == "shares"):
             raise BudgetInvalid(
                 f"noise at {self.at!r} made of the shares of {self.least} parties.",
                 remedy="least=... is for at='shares': how many parties will certainly answer and keep their noise secret.",
             )
+
+        if self.aggregators and self.at != "aggregators":
+            raise BudgetInvalid(
+                f"noise at {self.at!r} that {self.aggregators} aggregators add.",
+                remedy="Leave aggregators out: the channel knows how many there are where at='aggregators'.",
+            )
+
+    def added_by(self, aggregators: int) -> Noise:
+        """Return the noise where so many aggregators add it, if it is theirs."""
+        return replace(self, aggregators=aggregators) if self.at == "aggregators" else self
 
     @property
     def record_step(self) -> float | None:
@@ -116,8 +134,8 @@ class Noise(Mechanism):
     def event(self, bounds: Bounds) -> Event:
         """Return the cost of one release.
 
-        At the server and in shares, neighbours differ by the presence of one unit. At the party, neighbours are any two
-        contributions that the party might make, whose distance is twice a party-level radius.
+        At the server, at aggregators and in shares, neighbours differ by the presence of one unit. At the party, neighbours
+        are any two contributions that the party might make, whose distance is twice a party-level radius.
         """
         multiplier = self.noise_multiplier / (2 if self.at == "party" and unit_of(bounds) == "party" else 1)
         if self.law == "geometric":
@@ -180,15 +198,20 @@ class Noise(Mechanism):
             )
 
     def noise_deviation(self, bounds: Bounds, layout: Layout, parties: float, use: int = 0) -> dict[str, float]:
-        """Return the standard deviation of the noise in each number of each key, summed over the expected parties."""
+        """Return the standard deviation of the noise in each number of each key, summed over all who add it."""
         found: dict[str, float] = {}
-        times = {"server": 1.0, "shares": parties / max(self.least, 1), "party": parties}[self.at]
+        aggregators = float(max(self.aggregators, 1))
+        times = {"server": 1.0, "aggregators": aggregators, "shares": parties / max(self.least, 1), "party": parties}[self.at]
         for block in self._plan(bounds, layout):
             level = block.step * math.sqrt(times) * block.scale
             if self.law in ("laplace", "geometric"):
                 level *= math.sqrt(0.5) / (block.scale * math.sinh(0.5 / block.scale))  # exact also for a small scale
             found |= {key: level for key, part in layout.slices.items() if block.part.start <= part.start < block.part.stop}
         return found
+
+    def grid(self, bounds: Bounds, layout: Layout) -> list[tuple[slice, Bound, float]]:
+        """The parts of a contribution with the bound of each and the step of its grid."""
+        return [(block.part, block.bound, block.step) for block in self._plan(bounds, layout)]
 
     def reach(self, bounds: Bounds, layout: Layout, records: float = 1.0) -> float:
         """Return how many grid steps a party's contribution may reach, noise included but for a chance of about 1e-15.
@@ -198,20 +221,47 @@ class Noise(Mechanism):
         records : float
             Largest sum of record weights at one party, of each of which the bound is where it is per record.
         """
-        tail = 0.0 if self.at == "server" else 36.0 if self.law in ("laplace", "geometric") else 8.0
+        tail = self._tail if self.at in ("shares", "party") else 0.0
         found = 0.0
         for block in self._plan(bounds, layout):
             times = records if block.bound.unit == "record" else 1.0
             found = max(found, times * block.bound.radius / block.step + tail * block.scale)
         return found
 
+    @property
+    def _tail(self) -> float:
+        """Scales of the noise beyond which it lies with a chance of about 1e-15."""
+        return 36.0 if self.law in ("laplace", "geometric") else 8.0
+
+    # ---- noise at aggregators ---------------------------------------------------------------------------------------
+    def each_adds(self, bounds: Bounds, layout: Layout) -> NoiseRuns:
+        """Return what each aggregator draws: what `at_server` would add to the same total."""
+        runs: list[tuple[int, float]] = []
+        for block in self._plan(bounds, layout):
+            size, before = block.part.stop - block.part.start, runs[-1] if runs else (0, 0.0)
+            if before[1] == block.scale:
+                runs[-1] = before[0] + size, block.scale
+            elif size:
+                runs.append((size, block.scale))
+        return NoiseRuns(self.law, tuple(runs))
+
+    def added_reach(self, bounds: Bounds, layout: Layout) -> float:
+        """Return how many grid steps the noise of all aggregators may reach together but for a chance of about 1e-15."""
+        scale = max((block.scale for block in self._plan(bounds, layout)), default=0.0)
+        return max(self.aggregators, 1) * self._tail * scale if self.at == "aggregators" else 0.0
+
+    @property
+    def sampler(self) -> Sampler:
+        """By which aggregators in this process draw."""
+        return drawn
+
     # ---- what it does -----------------------------------------------------------------------------------------------
     def at_party(self, rows: Array, bounds: Bounds, layout: Layout, entropies: Callable[[int], Entropy]) -> Array:
-        """Round rows of shape (parties, size) to the grid; add each party's noise or share of it unless it is the server's."""
+        """Round rows of shape (parties, size) to the grid; add each party's noise or share of it where parties add it."""
         self.fit(bounds, layout)  # whose shape need not have been known before
         planned = self._plan(bounds, layout)
         steps = to_steps(rows, planned)
-        if self.at != "server":
+        if self.at in ("shares", "party"):
             steps = steps.astype(np.int64)
             for i in range(len(steps)):
                 steps[i] = self._add(steps[i], planned, entropies(i))
@@ -235,14 +285,11 @@ class Noise(Mechanism):
 
     def _draw(self, scale: float, size: int, entropy: Entropy) -> Array:
         """Draw what one adder adds, in steps."""
-        share = scale / math.sqrt(self.least) if self.at == "shares" else scale
-        if self.law == "skellam":
-            return skellam(share, size, entropy)
-        if self.law in ("gaussian", "discrete gaussian"):
-            return discrete_gaussian(share, size, entropy)
-        if self.at == "shares":
+        if self.at != "shares":
+            return drawn(self.law, scale, size, entropy)
+        if self.law in ("laplace", "geometric"):
             return polya_difference(scale, self.least, size, entropy)
-        return discrete_laplace(scale, size, entropy)
+        return drawn(self.law, scale / math.sqrt(self.least), size, entropy)
 
     def _plan(self, bounds: Bounds, layout: Layout) -> list[Block]:
         norm = 1 if self.law in ("laplace", "geometric") else 2
@@ -257,83 +304,24 @@ class Noise(Mechanism):
 
     def __str__(self) -> str:
         name = "".join(word.capitalize() for word in self.law.split())
-        where = f"in shares of {self.least} parties" if self.at == "shares" else f"at the {self.at}"
+        places = {"shares": f"in shares of {self.least} parties", "aggregators": f"at each of {self.aggregators} aggregators"}
+        where = places.get(self.at, f"at the {self.at}") if self.least or self.aggregators else f"at the {self.at}"
         return f"{name}({self.noise_multiplier:g}) {where}"
 
 
-@dataclass(frozen=True)
-class SimulatedGaussian(Mechanism):
-    """Gaussian noise of floating-point numbers, for simulation only: quick, and its low bits give away what it was added to.
+def drawn(law: str, scale: float, size: int, entropy: Entropy) -> Array:
+    """Draw whole noise of a law, shape (size,), int64, in steps of its grid.
 
-    The server adds numbers that are on no grid; a party adds them rounded to the grid. It is refused unless randomness
-    comes from a seed, and the ledger has its name.
-
-    Parameters
-    ----------
-    noise_multiplier : float
-        Standard deviation over the l2 radius of the bound.
-    at : {"server", "party"}
-        Who adds the noise.
+    Raises
+    ------
+    BudgetInvalid (HR-214)
+        There is no such law, or the scale is out of its range.
     """
-
-    noise_multiplier: float
-    at: Literal["server", "party"] = "server"
-
-    def __post_init__(self) -> None:
-        if self.at not in ("server", "party"):
-            raise BudgetInvalid(f"simulated noise at {self.at!r}.", remedy="It is added at 'server' or at 'party'.")
-        checked(self.noise_multiplier)
-
-    @property
-    def _exact(self) -> Noise:
-        return Noise("gaussian", self.noise_multiplier, self.at)
-
-    def taken(self, use: int, streams: Streams, cohort: Cohort) -> SimulatedGaussian:
-        """Return this mechanism for a question; refuse, before anybody is asked, randomness without a seed."""
-        if streams.seed is None:
-            raise BudgetInvalid(
-                f"{self} was asked for noise of the operating system's entropy, as a deployment draws it.",
-                remedy="Use Gaussian: its noise is on a grid, and gives nothing away.",
-            )
-        return self
-
-    def event(self, bounds: Bounds) -> Event:
-        """Return the cost that the noise would have if its numbers were real."""
-        return self._exact.event(bounds)
-
-    def fit(self, bounds: Bounds, layout: Layout) -> None:
-        """Refuse noise that the mechanism on the grid refuses."""
-        self._exact.fit(bounds, layout)
-
-    def noise_deviation(self, bounds: Bounds, layout: Layout, parties: float, use: int = 0) -> dict[str, float]:
-        """Return the standard deviation of the noise in each number of each key."""
-        return self._exact.noise_deviation(bounds, layout, parties)
-
-    def at_party(self, rows: Array, bounds: Bounds, layout: Layout, entropies: Callable[[int], Entropy]) -> Array:
-        """Round rows to the grid; add each party's noise, rounded, where `at` is "party"."""
-        planned = self._exact._plan(bounds, layout)
-        steps = to_steps(rows, planned)
-        if self.at == "party":
-            steps = steps.astype(np.int64)
-            for i in range(len(steps)):
-                steps[i] += np.rint(self._draw(planned, entropies(i))).astype(np.int64)
-        return steps
-
-    def at_server(self, total: Array, bounds: Bounds, layout: Layout, entropy: Entropy) -> Array:
-        """Add the server's noise, if it is the server's, and return the units of the contribution."""
-        planned = self._exact._plan(bounds, layout)
-        return in_units(total + self._draw(planned, entropy) if self.at == "server" else total, planned)
-
-    def within(self, rows: Array, bounds: Bounds, layout: Layout, parties: int = 1) -> Array:
-        """Which rows are within party-level bounds."""
-        return self._exact.within(rows, bounds, layout, parties)
-
-    def _draw(self, planned: list[Block], entropy: Entropy) -> Array:
-        rng = np.random.Generator(np.random.Philox(key=int.from_bytes(entropy(16), "little")))
-        return np.concatenate([rng.normal(scale=block.scale, size=block.part.stop - block.part.start) for block in planned])
-
-    def __str__(self) -> str:
-        return f"SimulatedGaussian({self.noise_multiplier:g}), in floating point and not for deployment, at the {self.at}"
+    if law not in get_args(Law):
+        raise BudgetInvalid(f"no law of noise is called {law!r}.", remedy=suggestion(law, get_args(Law)))
+    if law == "skellam":
+        return skellam(scale, size, entropy)
+    return (discrete_laplace if law in ("laplace", "geometric") else discrete_gaussian)(scale, size, entropy)
 
 
 def checked(multiplier: float) -> None:

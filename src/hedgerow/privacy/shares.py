@@ -64,7 +64,7 @@ class BudgetShares:
         None leaves protection to the channel.
     delta : float or None
         None or zero for pure epsilon.
-    at : {"server", "shares", "party"}
+    at : {"server", "aggregators", "shares", "party"}
     least : int
         For shares: as many parties' shares make the whole noise.
 

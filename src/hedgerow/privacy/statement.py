@@ -9,6 +9,7 @@ from typing import Literal
 
 from hedgerow.core.events import Unit
 from hedgerow.core.ledger import Entry, Ledger
+from hedgerow.core.mechanism import Position
 
 from .accounting import epsilon
 from .budget import Budget
@@ -159,19 +160,48 @@ def _counted(ledger: Ledger, releases: list[Entry]) -> str:
     return f"{len(releases)} releases, {elsewhere} of them by other runs that share the ledger"
 
 
+def added_at(mechanism: str) -> Position:
+    """Who adds the noise of a mechanism, by its words in a ledger."""
+    if mechanism.endswith("at the party"):
+        return "party"
+    if " in shares of " in mechanism:
+        return "shares"
+    return "aggregators" if mechanism.endswith(" aggregators") else "server"
+
+
 def adjacency(releases: list[Entry], unit: Unit) -> str:
     """Which data are neighbours, and from whom they are hidden."""
-    at_party = [entry.mechanism.endswith("at the party") for entry in releases]
+    places = {added_at(entry.mechanism) for entry in releases}
     if unit == "party" and any(entry.sampling.kind in ("given", "dealt") for entry in releases):
         return "between any two contributions of a party at a public schedule, against whoever sees the releases alone"
-    if all("in shares of" in entry.mechanism for entry in releases):
+    if places == {"shares"}:
         least = max(entry.mechanism.split("in shares of ")[-1] for entry in releases)
         return f"add-remove adjacency, also against the server where {least} add their shares of noise"
-    replaced = unit == "party" and any(at_party)
+    if places == {"aggregators"}:
+        return f"add-remove adjacency, also against the server while one of the {_several(releases)} keeps its noise secret"
+    replaced = unit == "party" and "party" in places
     neighbours = "between any two contributions of a party that takes part" if replaced else "add-remove adjacency"
-    return neighbours + (
-        ", also against the server" if all(at_party) else ", against whoever sees the releases but not the server"
-    )
+    if places == {"party"}:
+        return f"{neighbours}, also against the server"
+    kept = "but not the server"
+    if any(map(_seen_by_aggregators, releases)):
+        kept = "but neither the server nor an aggregator, who sees which parties were drawn"
+    return f"{neighbours}, against whoever sees the releases {kept}"
+
+
+def _seen_by_aggregators(entry: Entry) -> bool:
+    """Whether aggregators know who is in the cohort of a question, so that being drawn protects nobody from them."""
+    return entry.aggregation.startswith("additive-share") and entry.sampling.kind in ("poisson", "fixed")
+
+
+def _several(releases: list[Entry]) -> str:
+    """The aggregators of a run, in words: the fewest, where their number differs."""
+    return min((entry.mechanism.rpartition(" at each of ")[-1] for entry in releases), key=_number)
+
+
+def _number(said: str) -> int:
+    first = said.split()[0]
+    return int(first) if first.isdigit() else 0
 
 
 def _randomness(releases: list[Entry]) -> str:

@@ -31,7 +31,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from hedgerow.core.arrays import Array, Layout
-from hedgerow.core.bound import Bounds, unit_of
+from hedgerow.core.bound import Bound, Bounds, unit_of
 from hedgerow.core.cohort import Cohort
 from hedgerow.core.events import Event
 from hedgerow.core.mechanism import Mechanism, Position
@@ -111,6 +111,10 @@ class Tree(Mechanism):
     def fit(self, bounds: Bounds, layout: Layout) -> None:
         """Refuse noise of so many coordinates that it cannot be drawn."""
         self._node_noise.fit(bounds, layout)
+
+    def grid(self, bounds: Bounds, layout: Layout) -> list[tuple[slice, Bound, float]] | None:
+        """The parts of a contribution with the bound of each and the step of its grid."""
+        return self._node_noise.grid(bounds, layout)
 
     def at_party(self, rows: Array, bounds: Bounds, layout: Layout, entropies: Callable[[int], Entropy]) -> Array:
         """Round rows of shape (parties, size) to the grid."""

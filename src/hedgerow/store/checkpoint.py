@@ -7,14 +7,15 @@ Where parties' states are on disk the file says where they lie, and the engine k
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from hedgerow.core.federation import Federation, inside
+from hedgerow.core.judged_rows import JudgedRows
 from hedgerow.core.party import Parties
 from hedgerow.core.question import ASIDE, MAIN
 from hedgerow.core.run import Counts, Run
@@ -26,7 +27,10 @@ from .snapshot import read_arrays, write_arrays
 
 @dataclass(frozen=True)
 class Mark:
-    """Where a federation stood when a state was yielded: questions, cohorts, ledger entries, missing answers, and findings."""
+    """Where a federation stood when a state was yielded.
+
+    Questions, cohorts, ledger entries, missing answers, findings, and rows that were judged by their proofs.
+    """
 
     queries: int
     cohorts: int
@@ -34,12 +38,19 @@ class Mark:
     missing: int = 0
     aside: tuple[int, int] = (0, 0)
     findings: Mapping[str, Any] = field(default_factory=dict)
+    judged: Sequence[Sequence[Any]] = ()
 
     @classmethod
     def of(cls, run: Run) -> Mark:
         main, aside = run.counts[MAIN], run.counts[ASIDE]
         return cls(
-            main.questions, main.cohorts, len(run.ledger), run.missing, (aside.questions, aside.cohorts), dict(run.findings)
+            main.questions,
+            main.cohorts,
+            len(run.ledger),
+            run.missing,
+            (aside.questions, aside.cohorts),
+            dict(run.findings),
+            [astuple(one) for one in run.judged],
         )
 
     def restore(self, run: Run) -> None:
@@ -48,6 +59,9 @@ class Mark:
         run.missing = self.missing
         run.findings.clear()
         run.findings.update(self.findings)
+        run.judged.clear()
+        run.ledger.judged.clear()
+        run.note_judged(*(JudgedRows(*one) for one in self.judged))
 
 
 @dataclass(frozen=True)

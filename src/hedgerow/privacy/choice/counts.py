@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from hedgerow.core.arrays import Array, Layout
-from hedgerow.core.bound import Bounds
+from hedgerow.core.bound import Bound, Bounds
 from hedgerow.core.events import Event
 from hedgerow.core.mechanism import Mechanism
 from hedgerow.core.randomness import Entropy
@@ -62,6 +62,10 @@ class TruncatedGeometric(Mechanism):
     def fit(self, bounds: Bounds, layout: Layout) -> None:
         """Refuse noise that cannot be drawn."""
         self._noise.fit(bounds, layout)
+
+    def grid(self, bounds: Bounds, layout: Layout) -> list[tuple[slice, Bound, float]] | None:
+        """The parts of a contribution with the bound of each and the step of its grid."""
+        return self._noise.grid(bounds, layout)
 
     def at_party(self, rows: Array, bounds: Bounds, layout: Layout, entropies: Callable[[int], Entropy]) -> Array:
         """Round rows to whole numbers."""

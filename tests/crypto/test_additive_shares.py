@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from hidden_rounds import Altered, contributions_of, encoded_sum, encoding_of, flipped, looks_uniform, rows_of
 
-from hedgerow.crypto import additive
-from hedgerow.crypto.additive import ASK, ROW, AdditiveParty, AdditiveServer, AdditiveShares
-from hedgerow.crypto.aggregator import AGREE, COLLECT, ENROL, SUM, TOTAL, Aggregator, share_key
 from hedgerow.crypto.conversation import drive
 from hedgerow.crypto.keys import AgreementKey, Identity, Roster, derive
+from hedgerow.crypto.shares import AdditiveParty, AdditiveServer, AdditiveShares, Aggregator
+from hedgerow.crypto.shares.derived import share_key
+from hedgerow.crypto.shares.letters import AGREE, ASK, COLLECT, ENROL, KEY, ROW, SUM, TOTAL
+from hedgerow.crypto.shares.round_task import RoundTask
 from hedgerow.crypto.streams import mask_bytes
 from hedgerow.errors import CohortTooSmall, HedgerowError, KeyInvalid, MessageRefused, RoundRefused, SettingsInvalid
 from hedgerow.store import Answered
@@ -106,7 +107,7 @@ def test_an_epoch_ends_after_its_rounds():
 
 
 def test_corrections_come_in_parts_where_they_are_many(monkeypatch):
-    monkeypatch.setattr(additive, "PART", 100)
+    monkeypatch.setattr("hedgerow.crypto.shares.server.PART", 100)
     server, parties = shared()
     assert ask(server, parties).counted == IDS[:5]
     assert [step for step, _ in server.aggregators[-1].letters].count("collect") == 3
@@ -202,8 +203,8 @@ def test_T1_two_rounds_of_the_same_row_differ_by_uniform_numbers():
 
 def test_T1_goes_red_on_keys_that_last_from_round_to_round(monkeypatch):
     lasting = lambda secret, purpose: derive(secret, "additive share")  # noqa: E731
-    monkeypatch.setattr("hedgerow.crypto.additive.share_key", lasting)
-    monkeypatch.setattr("hedgerow.crypto.aggregator.share_key", lasting)
+    monkeypatch.setattr("hedgerow.crypto.shares.party.share_key", lasting)
+    monkeypatch.setattr("hedgerow.crypto.shares.aggregator.share_key", lasting)
     with pytest.raises(AssertionError):
         rounds_hide_what_stayed_the_same()
 
@@ -345,7 +346,7 @@ def test_T21_a_key_of_low_order_is_not_enrolled_and_hurts_nobody_else():
     server, parties = shared()
     parties[IDS[1]] = Altered(
         parties[IDS[1]],
-        answer=lambda step, raw: rewritten(additive.KEY, raw, public=bytes(32)) if step == "enrol" else raw,
+        answer=lambda step, raw: rewritten(KEY, raw, public=bytes(32)) if step == "enrol" else raw,
     )
     assert ask(server, parties).counted == (IDS[0], *IDS[2:5])
 
@@ -418,7 +419,7 @@ def test_T10_a_share_for_other_terms_is_left_out():
     other = b"another model"
 
     def told(step, letter):
-        return letter if step == "enrol" else rewritten(ASK, letter, terms=additive.terms(encoding, other))
+        return letter if step == "enrol" else rewritten(ASK, letter, terms=RoundTask(encoding.digest, other).terms)
 
     parties[IDS[1]] = Altered(parties[IDS[1]], letter=told, given=lambda c: c and replace(c, context=other))
     assert ask(server, parties).counted == (IDS[0], *IDS[2:5])
@@ -431,7 +432,7 @@ def test_a_correction_of_an_earlier_round_is_left_out():
     def replayed(step, raw):
         if step == "contribution":
             kept.append(raw)
-            _, round, _ = ROW.unpack(raw)
+            _, round, *_ = ROW.unpack(raw)
             return rewritten(ROW, kept[0], round=round)
         return raw
 
@@ -462,6 +463,24 @@ def test_with_a_roster_only_signed_keys_are_enrolled():
     server._begin()
     with pytest.raises(RoundRefused):
         ask(server, parties)
+
+
+def test_a_party_that_signs_by_an_older_roster_is_named_where_too_few_are_left():
+    identities = {id: Identity.fresh() for id in IDS[:4]}
+    roster = Roster({id: identity.public for id, identity in identities.items()})
+    older = Roster({id: identities[id].public for id in IDS[:3]})
+    settings = AdditiveShares()
+    server = AdditiveServer(settings, IDS[:4], watched(roster=roster), roster)
+
+    def party(id, roster):
+        return AdditiveParty(id, settings, server.keys, roster=roster, identity=identities[id])
+
+    parties = {id: party(id, older if id in IDS[:2] else roster) for id in IDS[:4]}
+    with pytest.raises(RoundRefused, match=f"2 of 4 parties .* Signatures of {IDS[0]}, {IDS[1]} do not hold") as caught:
+        ask(server, parties)
+    assert "hedgerow keys welcome" in caught.value.remedy
+    parties |= {id: party(id, roster) for id in IDS[:2]}  # they have taken in the latest
+    assert set(ask(server, parties).counted) == set(IDS[:4])
 
 
 # ---- bytes
