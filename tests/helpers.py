@@ -38,6 +38,7 @@ class Hiding(Plain):
 
     name: str = "hiding"
     hides_rows: bool = True
+    aggregators: int = 0
 
 
 def parties(n_parties: int = 6, seed: int = 0) -> Parties:

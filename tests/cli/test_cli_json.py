@@ -14,6 +14,10 @@ from hedgerow.cli.main import app
 PAGE = (Path(__file__).parents[2] / "docs" / "command.md").read_text(encoding="utf-8")
 LISTED = dict(re.findall(r"^\| `([a-z -]+)` \| (.*) \|$", PAGE, flags=re.MULTILINE))
 SILENT = {  # they run until they are stopped, or only write files and say which
+    "aggregator card",
+    "aggregator init",
+    "aggregator rekey",
+    "aggregator start",
     "coordinator start",
     "dictionary draft",
     "dictionary export",
@@ -53,7 +57,7 @@ def test_every_command_that_prints_has_json_and_a_line_on_the_page():
     found = dict(commands(get_command(app)))
     with_json = {name for name, command in found.items() if any("--json" in option.opts for option in command.params)}
     assert set(found) - with_json <= SILENT
-    assert with_json - set(LISTED) <= {"keys list", "ledger show", "station journal"}
+    assert with_json - set(LISTED) <= {"aggregator journal", "keys list", "ledger show", "station journal"}
     assert set(LISTED) <= with_json
 
 

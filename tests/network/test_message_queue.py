@@ -99,6 +99,26 @@ def test_a_killed_station_is_given_up_after_the_grace_and_comes_back():
     assert asked(queue, 2).keys() == set(NAMES)
 
 
+def test_a_station_that_leaves_while_its_letter_is_sealed_is_not_waited_for():
+    """Another thread has taken the news that it left, before there was a letter to give up."""
+    queue, rail, _ = laid()
+    sealed = []
+
+    def leaving():
+        sealed.append(rail.clock)
+        if len(sealed) == 2:
+            rail.kill("beta")
+            assert queue.wait(1.0, lambda: "beta" not in queue.alive())
+            queue.wait(0.1)
+        return KEY_MATERIALS["hub"]
+
+    queue.key_material = leaving
+    assert asked(queue).keys() == {"alpha", "gamma"}
+    assert rail.clock == pytest.approx(1.1, abs=0.2)
+    rail.start("beta")
+    assert asked(queue, 2).keys() == set(NAMES)  # it was not silent, so it is asked as soon as it is back
+
+
 def test_a_letter_goes_out_again_when_the_connection_is_laid_again():
     queue, rail, echoes = laid(silent={"beta"})
 

@@ -14,8 +14,6 @@ from vertical_house import NUMBERS, VerticalHouse, people, study
 from hedgerow.cli.pilot import HUB
 from hedgerow.engines.desk_files import DeskFile
 from hedgerow.learn import mlp
-from hedgerow.network.coordinator.submission import submit
-from station_house import parse_text
 
 SETTINGS = {"bottom_hidden": [6], "width": 4, "epochs": 2, "batch_size": 40, "learning_rate": 0.05, "momentum": 0.9}
 SPLIT = study("split", {"name": "splitnn", "labels": "shared"} | SETTINGS, "town.moved")
@@ -28,21 +26,8 @@ class Killed(Processes):
         super().__init__(folder)
         self.rows = {}
 
-    def kill(self, name):
-        super().kill(name)
+    def look(self, name):
         self.rows[name] = common_rows(self.folder / name, name)
-
-    def train(self, kills):
-        id, before = submit(self.store, parse_text(SPLIT)), self.questions()
-        for name, after in kills:
-            self.until(lambda most=before + after: self.questions() >= most or self.store.study(id).ended, "a question")
-            assert not self.store.study(id).ended, self.store.study(id).reason
-            self.kill(name)
-            self.start(name)
-        self.until(lambda: self.store.study(id).ended, "the study's end")
-        kept = self.store.study(id)
-        assert kept.state == "finished", kept.reason
-        return dict(json.loads((self.config.runs_folder / id / "result.json").read_text())["metrics"])
 
 
 def whole(x, y):
@@ -107,7 +92,8 @@ def test_v19_stations_that_are_killed_in_an_epoch_go_on_to_the_same_bits(tmp_pat
     try:
         for name in (HUB, "tax", "town"):
             processes.start(name)
-        found = processes.train([("tax", 16), ("town", 30)])
+        folder = processes.run(SPLIT, kills=[("tax", 16), ("town", 14)])
     finally:
         processes.stop()
+    found = dict(json.loads((folder / "result.json").read_text())["metrics"])
     assert found["loss"] == of_whole(processes.rows)

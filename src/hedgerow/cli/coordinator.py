@@ -61,13 +61,18 @@ def check(folder: FolderArgument = Path("."), as_json: JsonOption = False) -> No
     config = load_config(folder)
     keys = open_keys(config)
     limits = config.limits
-    stations = sorted(keys.public_identities)
+    stations = sorted(set(keys.public_identities).difference(config.aggregators))
+    strange = [name for name in config.aggregators if name not in keys.public_identities]
     told: dict[str, Any] = {"coordinator": config.name, "rail": where(config), "stations": stations}
+    told |= {"aggregators": config.aggregators, "aggregators_not_on_roster": strange}
     told |= {"least_stations": limits.least_stations, "studies": 0, "running": 0, "journal": None}
     lines = Table.grid(padding=(0, 2))
     lines.add_row("coordinator", config.name)
     lines.add_row("rail", where(config))
     lines.add_row("stations", ", ".join(stations) or "none; hedgerow keys enrol puts one on the roster")
+    if config.aggregators:
+        note = f"; not on the roster: {', '.join(strange)}" if strange else ""
+        lines.add_row("aggregators", ", ".join(config.aggregators) + note)
     least = "all that are asked" if limits.least_stations is None else f"{limits.least_stations}"
     lines.add_row("boards with", least)
     lines.add_row("a question waits", f"{limits.question_seconds:g} s; people {limits.approval_hours:g} h")
@@ -103,10 +108,10 @@ def submit(
 
     config = load_config(at)
     loaded = load(study, dict(parse_change(text) for text in change or []))
-    roster = tuple(open_keys(config).public_identities)
+    roster = tuple(name for name in open_keys(config).public_identities if name not in config.aggregators)
     named = tuple(name.strip() for name in stations.split(",") if name.strip())
     with _store(config) as store:
-        id = keep(store, loaded, stations=named, roster=roster)
+        id = keep(store, loaded, stations=named, roster=roster, aggregators=config.aggregators)
     print_json({"id": id}) if as_json else typer.echo(id)
 
 
@@ -206,7 +211,7 @@ def _told(store: Any, study: str | None, letters: bool) -> dict[str, Any]:
 
 def _worth(entry: Any) -> bool:
     """Whether an entry says more than that a letter went or came."""
-    return entry.event in ("state", "declined", "overlong") or bool(entry.about.get("codes"))
+    return entry.event in ("state", "declined", "overlong", "refused") or bool(entry.about.get("codes"))
 
 
 def _studies(store: Any) -> Group:
@@ -234,7 +239,9 @@ def _one(store: Any, id: str, config: Any, letters: bool) -> Table:
     for one in kept.boarded:
         said = f"{one.status}{f' ({one.code})' if one.code else ''}"
         parties = f", {len(one.parties)} part{'y' if len(one.parties) == 1 else 'ies'}" if one.parties else ""
-        lines.add_row("station", f"{one.station}: {said}{parties}, {_time(one.at)}")
+        lines.add_row(
+            "aggregator" if one.station in config.aggregators else "station", f"{one.station}: {said}{parties}, {_time(one.at)}"
+        )
     if kept.state == "waiting" or (kept.state == "boarding" and kept.due):
         lines.add_row("goes on", f"{_time(kept.due)}, or earlier when a station is back")
     if kept.untold:

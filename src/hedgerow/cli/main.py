@@ -15,6 +15,7 @@ from rich.markup import escape
 from hedgerow.errors import HedgerowError, PartyDeclined, StudyInvalid
 
 from . import audit, coordinator, export, pilot, plan, synth
+from .aggregator import app as aggregator_commands
 from .as_json import rehearsal_told, result_told
 from .dictionary import app as dictionary_commands
 from .explain import explain, explain_study
@@ -50,6 +51,7 @@ app.add_typer(privacy_commands, name="privacy")
 app.add_typer(keys_commands, name="keys")
 app.add_typer(dictionary_commands, name="dictionary")
 app.add_typer(station_commands, name="station")
+app.add_typer(aggregator_commands, name="aggregator")
 
 
 @app.callback()

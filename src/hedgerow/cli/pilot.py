@@ -2,6 +2,7 @@
 
 FOLDER/hub              coordinator.toml, keys/
 FOLDER/STATION          station.toml, keys/, records.csv
+FOLDER/AGGREGATOR       aggregator.toml, keys/; where rows are split among aggregators
 FOLDER/study.toml       a study to submit; `hedgerow run` runs the same file as a simulation
 FOLDER/records.csv      all records, for that
 FOLDER/kits             NVIDIA FLARE's, where that is the rail
@@ -26,6 +27,7 @@ console = Console()
 
 HUB, KITS = "hub", "kits"
 NAMES = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta")
+ADDING = ("ministry", "university", "ombudsman", "registry", "observatory")
 COLUMNS = ("mean_radius", "mean_texture", "mean_smoothness", "malignant")
 FORMULA = "malignant ~ mean_radius + mean_texture + mean_smoothness"
 
@@ -38,23 +40,34 @@ def pilot(
     ] = 0,
     approval: Annotated[str, typer.Option(help="automatic, or ask: a person approves at each station.")] = "automatic",
     rail: Annotated[str, typer.Option(help="grpc, socket or nvflare.")] = "grpc",
+    aggregators: Annotated[
+        int, typer.Option(max=len(ADDING), help="Split rows among so many aggregators, two or more; secagg by default.")
+    ] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Lay out a federation on this machine: keys enrolled, configurations written, records of breast cancer divided."""
-    names = NAMES[:stations]
-    lay_out(folder, names, port=port or free_port(), approval=approval, rail=rail)
+    names, adding = NAMES[:stations], ADDING[:aggregators]
+    lay_out(folder, names, port=port or free_port(), approval=approval, rail=rail, aggregators=adding)
     kits = [f"{folder / KITS / name / 'startup' / 'start.sh'}" for name in ("server", *names)] if rail == "nvflare" else []
     begin = [
         *kits,
         f"hedgerow coordinator start {folder / HUB}",
+        *(f"hedgerow aggregator start {folder / name}" for name in adding),
         *(f"hedgerow station start {folder / name}" for name in names),
     ]
     then = [f"hedgerow submit {folder / 'study.toml'} --at {folder / HUB}", f"hedgerow status --at {folder / HUB}"]
     same = f"hedgerow run {folder / 'study.toml'}"
     if as_json:
-        print_json({"folder": folder, "stations": names, "start": begin, "then": then, "simulation": same})
+        print_json(
+            {"folder": folder, "stations": names, "aggregators": adding, "start": begin, "then": then, "simulation": same}
+        )
         return
-    say(f"A coordinator and {stations} stations lie in {folder}. In a terminal for each:")
+    among = (
+        f"A coordinator, {stations} stations and {len(adding)} aggregators"
+        if adding
+        else f"A coordinator and {stations} stations"
+    )
+    say(f"{among} lie in {folder}. In a terminal for each:")
     for line in begin:
         say(f"  {line}")
     say("Then, in another:")
@@ -73,6 +86,7 @@ def lay_out(
     limits: Mapping[str, Any] | None = None,
     guard: Mapping[str, Any] | None = None,
     program: Mapping[str, Any] | None = None,
+    aggregators: Sequence[str] = (),
 ) -> None:
     """Write everything that a pilot needs.
 
@@ -88,30 +102,39 @@ def lay_out(
         Added to each station's `[guard]`.
     program : mapping, optional
         Of the study; a logistic regression by default.
+    aggregators : sequence of str
+        Who adds up rows that are split; rows go through secure aggregation without.
     """
     if folder.exists() and any(folder.iterdir()):
         raise CannotWrite(f"{folder} is not empty.", remedy="Choose a new folder.", asked=False)
     asked = dict(program or {"name": "logistic_regression", "formula": FORMULA})
+    if len(aggregators) == 1 or (aggregators and rail == "nvflare"):
+        remedy = "Two or more, over grpc or socket."
+        raise SettingsInvalid(f"{len(aggregators)} aggregators over the rail {rail!r}.", remedy=remedy)
     if approval not in ("automatic", "ask") or rail not in ("grpc", "socket", "nvflare"):
         remedy = "approval: automatic or ask; rail: grpc, socket or nvflare."
         raise SettingsInvalid(f"approval={approval!r}, rail={rail!r}.", remedy=remedy)
     table = data.load("breast_cancer").select(list(COLUMNS))
     parts = data.iid(parties=len(names))(table, 0).tables(table)
-    _enrol(folder, names)
-    own, theirs = _rails(folder.absolute(), names, rail, port)
-    _write(folder / HUB / "coordinator.toml", {"name": HUB, "rail": own, "limits": dict(limits or {})})
+    own, theirs = _rails(folder.absolute(), (*names, *aggregators), rail, port)
+    pins = _aggregators(folder, {name: theirs[name] for name in aggregators})
+    _enrol(folder, names, aggregators)
+    about = {"name": HUB, "rail": own, "limits": dict(limits or {})}
+    _write(folder / HUB / "coordinator.toml", about | ({"aggregators": list(aggregators)} if aggregators else {}))
     for name, part in zip(names, parts, strict=True):
         rules: dict[str, Any] = {"approval": approval, "programs": [{"name": asked["name"]}], "least_records": 20}
         config = {
             "name": name,
             "coordinator": {"name": HUB, **theirs[name]},
             "data": {"name": "records", "source": "csv", "path": "records.csv", "columns": _declared(part.schema)},
+            "aggregators": pins or None,
             "guard": rules | {"require": {"hidden_rows": True}} | dict(guard or {}),
         }
         _write(folder / name / "station.toml", config)
         part.to_pandas().to_csv(folder / name / "records.csv", index=False)
     table.to_pandas().to_csv(folder / "records.csv", index=False)
-    _write(folder / "study.toml", _study(table, asked, len(names)))
+    by: dict[str, Any] = {"by": "additive", "aggregators": len(aggregators)} if aggregators else {"by": "secagg"}
+    _write(folder / "study.toml", _study(table, asked, len(names), by))
 
 
 def _rails(folder: Path, names: Sequence[str], rail: str, port: int) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
@@ -132,7 +155,15 @@ def _rails(folder: Path, names: Sequence[str], rail: str, port: int) -> tuple[di
     return own, {name: {"rail": rail, "path": str(doors[name])} for name in names}
 
 
-def _study(table: data.Table, program: Mapping[str, Any], parties: int) -> dict[str, Any]:
+def _aggregators(folder: Path, rails: Mapping[str, dict[str, Any]]) -> dict[str, str]:
+    """Make the folders of aggregators, and return their public keys for shares by name."""
+    from hedgerow.network.aggregator_service import lay_out
+
+    made = {name: lay_out(folder / name, name, {"name": HUB, **section}) for name, section in rails.items()}
+    return {name: one.shares.public.hex() for name, one in made.items()}
+
+
+def _study(table: data.Table, program: Mapping[str, Any], parties: int, by: Mapping[str, Any]) -> dict[str, Any]:
     ranges = {column.name: [column.low, column.high] for column in table.schema if column.low is not None}
     return {
         "title": "Malignant or benign, between organisations",
@@ -140,11 +171,11 @@ def _study(table: data.Table, program: Mapping[str, Any], parties: int) -> dict[
         "data": {"path": "records.csv", "target": table.schema.target, "ranges": ranges},
         "partition": {"by": "iid", "parties": parties},
         "program": dict(program),
-        "protection": {"aggregation": {"by": "secagg"}},
+        "protection": {"aggregation": dict(by)},
     }
 
 
-def _enrol(folder: Path, names: Sequence[str]) -> None:
+def _enrol(folder: Path, names: Sequence[str], aggregators: Sequence[str] = ()) -> None:
     """What two people do by mail and telephone, in one process."""
     from hedgerow.network.identity import enrolment
     from hedgerow.network.identity.enrolment_files import Request, Welcome
@@ -152,6 +183,7 @@ def _enrol(folder: Path, names: Sequence[str]) -> None:
 
     hub = KeyFolder.make(folder / HUB / "keys", HUB, authority=True)
     stations = [KeyFolder.make(folder / name / "keys", name) for name in names]
+    stations += [KeyFolder(folder / name / "keys") for name in aggregators]
     for station in stations:
         enrolment.enrol(hub, Request.from_bytes(enrolment.ask(station)))
     for station in stations:  # once all are on the roster, which each of them pins

@@ -341,6 +341,7 @@ def guard_rows(guard: Any) -> list[tuple[str, str]]:
     need, limits = guard.require, guard.limits
     noise = "" if need.noise == "none" else f"noise by {need.noise}, multiplier {need.noise_multiplier:g} or more"
     hidden = "hidden rows" + ", also from a coordinator that lies" * (need.adversary == "active")
+    hidden += ", each proved to be within its bound" * need.verified
     wants = [*([hidden] if need.hidden_rows else []), *([noise] if noise else [])]
     rows = [
         ("approval", "a person" if guard.approval == "ask" else "automatic"),

@@ -16,7 +16,6 @@ from typing import Any
 
 from hedgerow.data.faults import values_refused
 from hedgerow.engines.party_states import StateFiles
-from hedgerow.engines.rails.rail import Link
 from hedgerow.errors import CannotWrite, DataError, StationUnknown
 from hedgerow.network.identity.key_folder import KeyFolder
 from hedgerow.network.station.base import Base
@@ -29,6 +28,7 @@ from hedgerow.store.locks import lock_file, require_posix
 
 from .console.contact import Contact
 from .console.serve import address_file, serving
+from .linking import open_link
 from .station.children.process import Stopped
 from .station.children.runner import Runner
 from .station.children.subprocesses import Records, Subprocesses
@@ -158,32 +158,6 @@ def store_names(base: Base) -> bytes:
     return base.kept("store names", os.urandom(32))
 
 
-def open_link(config: StationConfig, folder: Path, keys: KeyFolder) -> Link:
-    """The station's end of its rail.
-
-    Raises
-    ------
-    RailUnavailable (HR-612), MissingExtra (HR-105)
-    """
-    section = config.coordinator
-    if section.rail == "grpc":
-        from hedgerow.engines.rails.grpc_rail import GrpcLink
-
-        dialled: Link = GrpcLink(str(section.address), keys.tls)
-        return dialled
-    assert section.path is not None
-    path = folder / section.path
-    if section.rail == "socket":
-        from hedgerow.engines.rails.socket_rail import SocketLink
-
-        local: Link = SocketLink(path, config.name)
-        return local
-    from hedgerow.engines.rails.socket_rail import SocketDoor
-
-    door: Link = SocketDoor(path, config.name)  # the relay of NVFlare runs beside the station, and comes to it
-    return door
-
-
 def serve(path: Path | str, stop: threading.Event) -> None:
     """Run a station until `stop` is set.
 
@@ -208,7 +182,7 @@ def serve(path: Path | str, stop: threading.Event) -> None:
             if not opened.closed:
                 opened.base.keep(ROLL, opened.held.roll.pack())
             station = opened.station()
-            link = open_link(opened.config, opened.folder, opened.keys)
+            link = open_link(opened.config.coordinator, opened.config.name, opened.folder, opened.keys)
             where = opened.config.coordinator.address or opened.config.coordinator.path
             line = Contact(link)
             with console(opened, line):

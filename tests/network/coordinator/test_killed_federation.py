@@ -9,9 +9,6 @@ What was spent is compared with the same studies in peace, in the coordinator's 
 
 import os
 import random
-import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from contextlib import closing
@@ -19,13 +16,11 @@ from contextlib import closing
 import pytest
 
 from hedgerow.cli.pilot import COLUMNS, HUB, free_port, lay_out
-from hedgerow.network.coordinator.config import load_config
-from hedgerow.network.coordinator.store import Store
 from hedgerow.network.coordinator.submission import submit
 from hedgerow.network.station.review import Review
 from hedgerow.store import read_chain
 from hedgerow.study import load, parse
-from patience import until
+from running import Running
 
 NAMES = ("alpha", "beta", "gamma")
 ALL = "HEDGEROW_SCHEDULES" in os.environ
@@ -48,8 +43,8 @@ NOISE = {"clip": {"radius": 1.0}, "mechanism": {"law": "gaussian", "noise_multip
 LIMIT = {"delta": 1e-6, "unit": "party"}
 
 
-class Processes:
-    """A coordinator and its stations, each a process."""
+class Processes(Running):
+    """A coordinator and its stations, each a process, and studies that were submitted."""
 
     def __init__(self, folder):
         guard = {
@@ -58,9 +53,7 @@ class Processes:
             "budget": {"epsilon": 200.0, **LIMIT},
         }
         lay_out(folder, NAMES, port=free_port(), limits=LIMITS, guard=guard)
-        self.folder, self.running = folder, {}
-        self.config = load_config(folder / HUB)
-        self.store = Store(self.config.state_folder)
+        super().__init__(folder)
         told = load(folder / "study.toml").model_dump(mode="json", exclude_none=True)
         shared = {name: told[name] for name in ("data", "partition")} | {
             "protection": NOISE,
@@ -69,49 +62,8 @@ class Processes:
         studies = [parse(shared | {"name": one["name"], "program": one}) for one in PROGRAMS]
         self.studies = {study.program.name: submit(self.store, study) for study in studies}
 
-    def start(self, name):
-        kind = "coordinator" if name == HUB else "station"
-        with (self.folder / f"{name}.log").open("ab") as log:
-            command = [sys.executable, "-m", "hedgerow", kind, "start", str(self.folder / name)]
-            self.running[name] = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-
-    def kill(self, name):
-        """Kill -9, whatever it is doing."""
-        process = self.running.pop(name)
-        assert process.poll() is None, f"{name} ended by itself"
-        process.kill()
-        process.wait()
-
-    def stop(self):
-        for process in self.running.values():
-            process.send_signal(signal.SIGTERM)
-        for process in self.running.values():
-            try:
-                process.wait(30)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-        self.store.close()
-
-    def events(self):
-        """How many letters and changes the coordinator has noted."""
-        return len(self.store.history())
-
-    def questions(self):
-        """How many questions went out, those included that were put again."""
-        return sum(one.event == "asked" and one.about["kind"] == "ask" for one in self.store.history())
-
     def over(self):
         return all(kept.ended and not kept.untold for kept in self.store.studies())
-
-    def ended(self):
-        return [name for name, process in self.running.items() if process.poll() is not None]
-
-    def until(self, holds, what):
-        until(holds, what, moved=self.moved, ended=self.ended, pause=0.05)
-
-    def moved(self):
-        return self.events(), sum(log.stat().st_size for log in self.folder.glob("*.log"))
 
 
 def spent_in(folder, kills):

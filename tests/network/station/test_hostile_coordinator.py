@@ -13,8 +13,9 @@ from hedgerow.core.question import function_of, local
 from hedgerow.crypto import SecAgg
 from hedgerow.crypto.keys import Roster
 from hedgerow.errors import HedgerowError
+from hedgerow.network.station.aggregations import withstands
 from hedgerow.network.station.config import GuardSection
-from hedgerow.network.station.policy import admit_question, withstands
+from hedgerow.network.station.policy import admit_question
 from hedgerow.network.station.signatures import Announced
 from hedgerow.wire import question as asking
 from hedgerow.wire.names import Names

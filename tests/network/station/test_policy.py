@@ -23,10 +23,11 @@ from hedgerow.data import Table
 from hedgerow.engines.party_states import PartyStates, keeping
 from hedgerow.errors import BudgetExhausted, HedgerowError, ProtectionRequired, QuestionUnannounced, StateLost
 from hedgerow.network.station.accounts import Account
+from hedgerow.network.station.aggregations import smallest_total
 from hedgerow.network.station.config import GuardSection, StorePolicy, parse_config
 from hedgerow.network.station.local_data import Roll, local_data
 from hedgerow.network.station.memory import PartyMemory
-from hedgerow.network.station.policy import admit_question, admit_rehearsed, noise_at, noise_multiplier, smallest_total
+from hedgerow.network.station.policy import admit_question, admit_rehearsed, noise_at, noise_multiplier
 from hedgerow.network.station.signatures import Announced, radii_of, settled, signature_of
 from hedgerow.privacy.accounting import Running
 from hedgerow.privacy.accounting.costs import costs

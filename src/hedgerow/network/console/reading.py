@@ -225,6 +225,9 @@ def noise_words(noise: str) -> str:
     law, _, together = noise.partition(" in shares of ")
     if together:
         return f"each party adds its share before anything leaves; the shares of {together} together are: {law}"
+    law, _, several = noise.partition(" at each of ")
+    if several:
+        return f"each of {several} adds all of it to its own total, and one of them has to be honest: {law}"
     return noise
 
 

@@ -10,10 +10,12 @@ from hedgerow.network.station.config import GuardSection
 WHO = {
     "nobody": "only noise that this station adds by itself counts",
     "parties": "noise that all parties add together counts",
+    "aggregators": "noise that each of a few aggregators adds counts, while one of them is honest",
     "server": "the server's noise counts",
 }
 NOISE = {
-    "server": "the server or a party",
+    "server": "the server, aggregators or a party",
+    "aggregators": "each aggregator, of whom one is honest, or the parties",
     "shares": "the parties, in shares, or each by itself",
     "party": "each party by itself",
 }
@@ -25,6 +27,7 @@ def rules_of(guard: GuardSection) -> list[tuple[str, str]]:
     need, limits = guard.require, guard.limits
     lies = ", also one that lies" * (need.adversary == "active")
     wants = [f"rows hidden: the coordinator{lies} sees totals alone"] * need.hidden_rows
+    wants += ["rows verified: each is proved to be within its bound, or is in no total"] * need.verified
     if need.noise != "none":
         wants.append(f"noise by {NOISE[need.noise]}, with a multiplier of {need.noise_multiplier:g} or more")
     each = ((limits.questions_per_minute, "a minute"), (limits.questions_per_study, "a study"))

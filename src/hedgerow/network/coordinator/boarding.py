@@ -22,6 +22,7 @@ from hedgerow.core.federation import handle, inside
 from hedgerow.core.toml import to_toml
 from hedgerow.crypto.keys import Roster, verify
 from hedgerow.data import Schema
+from hedgerow.engines.aggregators import AggregatorsAway
 from hedgerow.errors import HedgerowError, KeyInvalid, MessageRefused, StationUnknown
 from hedgerow.study import Study, build_remote
 from hedgerow.study.apart.overheard import overheard
@@ -34,6 +35,7 @@ from hedgerow.wire.question import common
 from hedgerow.wire.refusal import code_in, is_code
 from hedgerow.wire.values import pack, unpack
 
+from .adding_up import Known, MetAggregators
 from .apart import agreed_schemas, holders_of
 from .columns import agreed_schema
 from .config import CoordinatorLimitsSection
@@ -72,6 +74,8 @@ class Agreed:
         Of a study over columns that lie apart, those of each; then there is no common one.
     notes : str
         Which stations it goes on without, and why; for the researcher alone.
+    aggregators : mapping from name to (bytes, int)
+        Who adds up its shares, in order, with key and least set.
     """
 
     text: str
@@ -82,13 +86,13 @@ class Agreed:
     at: float
     schemas: Mapping[str, Schema] = field(default_factory=dict)
     notes: str = ""
+    aggregators: Known = field(default_factory=dict)
 
     def pack(self) -> bytes:
         stations = {name: tuple(parties) for name, parties in self.stations.items()}
         apart = {name: tuple(schema.columns) for name, schema in self.schemas.items()}
-        return pack(
-            (self.text, stations, tuple(self.schema.columns), self.coordinator, self.version, self.at, apart, self.notes)
-        )
+        columns, further = tuple(self.schema.columns), (apart, self.notes, dict(self.aggregators))
+        return pack((self.text, stations, columns, self.coordinator, self.version, self.at, *further))
 
     @classmethod
     def unpack(cls, raw: bytes) -> Agreed:
@@ -105,6 +109,8 @@ class Agreed:
             "schema": {name: tuple(schema.columns) for name, schema in self.schemas.items()} or tuple(self.schema.columns),
             "version": self.version,
         }
+        if self.aggregators:
+            about["aggregators"] = tuple((name, key) for name, (key, _) in self.aggregators.items())
         return [self.text.encode(), pack(about)]
 
 
@@ -134,11 +140,20 @@ def meet(
     coordinator: str,
     now: float,
     since: float,
+    adding: MetAggregators | None = None,
 ) -> Agreed | Verdict:
     """Ask stations who they are, and agree on columns; what cannot be agreed ends the study before anybody boards.
 
-    `since` is when stations could come: the study was there, and so was the coordinator.
+    `since` is when stations could come: the study was there, and so was the coordinator. `adding` is what became of greeting
+    its aggregators.
     """
+    adding = MetAggregators() if adding is None else adding
+    if adding.wrong:
+        return _end("failed", adding.wrong)
+    if adding.away:
+        if now - kept.changed > 3600 * limits.approval_hours:
+            return _end("failed", f"{_and(adding.away)} did not come in {limits.approval_hours:g} hours")
+        return _wait(f"waiting for {_and(adding.away)}, who add{'s' if len(adding.away) == 1 else ''} up, to connect")
     wanted = holders_of(study) or kept.asked or tuple(sorted(public_identities))
     if unknown := [name for name in wanted if name not in public_identities]:
         return _end("failed", f"{', '.join(unknown)} {'is' if len(unknown) == 1 else 'are'} not on the roster")
@@ -181,7 +196,7 @@ def meet(
     if limits.least_stations is not None and not study.apart:
         in_order = _most(study, in_order, least)
     try:
-        agreed = _agree(study, in_order, coordinator, now, "; ".join(filter(None, [notes, *closed.values()])))
+        agreed = _agree(study, in_order, coordinator, now, "; ".join(filter(None, [notes, *closed.values()])), adding.known)
         rehearsed(study, agreed, roster_of(agreed.stations, public_identities))
     except HedgerowError as error:
         return _end("failed", f"{error.code} {type(error).__name__}: {error.reason} {error.remedy}".strip())
@@ -199,7 +214,8 @@ def board(
 ) -> tuple[list[Boarded], Verdict]:
     """Ask the stations that have not decided; return what is new, and where boarding stands."""
     before = {one.station: one for one in kept.boarded}
-    said = {name: before.get(name, Boarded(name)) for name in agreed.stations}
+    parties = {**dict.fromkeys(agreed.aggregators, ()), **agreed.stations}
+    said = {name: before.get(name, Boarded(name)) for name in parties}
     open_ = [name for name, one in said.items() if one.status not in ("approved", "refused")]
     alive = asks.alive()
     parts = agreed.parts()
@@ -213,7 +229,7 @@ def board(
         elif letter is None:
             one = replace(said[name], at=now)
         else:
-            one = read_board(letter, agreed.stations[name], submission, public_identities[name], now)
+            one = read_board(letter, parties[name], submission, public_identities[name], now)
         if replace(one, at=0.0) != replace(before.get(name, Boarded("")), at=0.0):
             new.append(one)
         said[name] = one
@@ -221,7 +237,14 @@ def board(
 
 
 def verdict(said: Sequence[Boarded], agreed: Agreed, limits: CoordinatorLimitsSection, now: float, since: float) -> Verdict:
-    """Where boarding stands, by what stations said."""
+    """Where boarding stands, by what stations and aggregators said."""
+    adding, said = [[one for one in said if (one.station in agreed.aggregators) == adds] for adds in (True, False)]
+    if refusing := [refusal(one.station, one.code) for one in adding if one.status == "refused"]:
+        return _end("refused", "; ".join(refusing))
+    if missing := [one.station for one in adding if one.status != "approved"]:
+        if now - agreed.at > 3600 * limits.approval_hours:
+            return _end("failed", f"no word of {_and(missing)}, who add up, in {limits.approval_hours:g} hours")
+        return _wait(f"waiting for {_and(missing)}, who add{'s' if len(missing) == 1 else ''} up, to decide")
     by = {status: [one for one in said if one.status == status] for status in ("approved", "refused", "waiting", "away")}
     least = len(said) if agreed.schemas else least_of(limits, len(said))
     refusals = "; ".join(refusal(one.station, one.code) for one in by["refused"])
@@ -259,7 +282,8 @@ def rehearsed(study: Study, agreed: Agreed, roster: Roster | None = None) -> Non
     if agreed.schemas:
         overheard(study, dict(agreed.schemas), 1)
         return
-    nobody = _Nobody(tuple(party for parties in agreed.stations.values() for party in parties), roster)
+    reached = AggregatorsAway(None, b"", b"", agreed.aggregators) if agreed.aggregators else None
+    nobody = _Nobody(tuple(party for parties in agreed.stations.values() for party in parties), roster, reached)
     make = partial(build_remote, schema=agreed.schema, engine=nobody)
     built = make(with_noise(study, make, nobody.parties))
     check(built)
@@ -329,13 +353,13 @@ def _most(study: Study, found: Mapping[str, Hello], least: int) -> Mapping[str, 
     return largest
 
 
-def _agree(study: Study, found: Mapping[str, Hello], coordinator: str, now: float, notes: str) -> Agreed:
+def _agree(study: Study, found: Mapping[str, Hello], coordinator: str, now: float, notes: str, adding: Known) -> Agreed:
     declared = {name: hello.schema for name, hello in found.items()}
     stations = {name: hello.parties for name, hello in found.items()}
     apart = agreed_schemas(study, declared, stations) if study.apart else {}
     schema = Schema(()) if apart else agreed_schema(study, declared)
     text = to_toml(as_stations_see_it(study).model_dump(mode="json")) + "\n"
-    return Agreed(text, stations, schema, coordinator, version("hedgerow"), now, apart, notes)
+    return Agreed(text, stations, schema, coordinator, version("hedgerow"), now, apart, notes, adding)
 
 
 def _boarding(on: Sequence[Boarded], refusals: str) -> str:
@@ -364,6 +388,7 @@ class _Nobody:
 
     parties: tuple[str, ...]
     roster: Roster | None
+    aggregators: AggregatorsAway | None = None
     elsewhere: bool = True
 
     def exchange(self, outbox: Outbox) -> Inbox:

@@ -105,7 +105,16 @@ class CoordinatorConfig(Section):
     limits: CoordinatorLimitsSection = Field(
         default_factory=CoordinatorLimitsSection, description="how long is waited, and for whom"
     )
+    aggregators: tuple[str, ...] = Field(
+        (), description="who on the roster adds up shares, the last of whom opens corrections; a study takes the first so many"
+    )
     root: Path = Field(Path("."), exclude=True, description="set by `load_config`")
+
+    @model_validator(mode="after")
+    def names_aggregators_once(self) -> CoordinatorConfig:
+        if len(set(self.aggregators)) < len(self.aggregators) or self.name in self.aggregators:
+            raise ValueError("aggregators names somebody twice, or this coordinator: each is an organisation of its own")
+        return self
 
     def at(self, path: Path) -> Path:
         """A path of the file, from the coordinator's folder."""

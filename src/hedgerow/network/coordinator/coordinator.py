@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from hedgerow.engines.aggregators import AggregatorsAway
 from hedgerow.engines.message_queue import MessageQueue
 from hedgerow.engines.network import Network
 from hedgerow.errors import (
@@ -35,10 +36,11 @@ from hedgerow.store import write_bytes
 from hedgerow.study import Result, build_remote, run_study
 from hedgerow.study.apart.at_stations import run_at_stations
 from hedgerow.study.rounds import Progress
-from hedgerow.wire.boarding import submission_digest
+from hedgerow.wire.boarding import known_as, submission_digest
 from hedgerow.wire.envelope import PublicIdentity
 from hedgerow.wire.values import pack
 
+from .adding_up import adding_up, meet_aggregators
 from .boarding import PATIENT, Agreed, Verdict, board, meet, roster_of
 from .config import CoordinatorConfig
 from .journal import refusal
@@ -136,8 +138,9 @@ class Coordinator:
             kept = self.store.move(kept.id, "boarding", "stations are asked")
         line, limits, now = self._line(kept), self.config.limits, self.store.now()
         if not kept.agreed:
-            since = max(kept.changed, self._started)
-            met = meet(study_of(kept), kept, self._stations(), line, limits, self.config.name, now, since)
+            since, study = max(kept.changed, self._started), study_of(kept)
+            adding = meet_aggregators(study, self.config.aggregators, self.public_identities(), line)
+            met = meet(study, kept, self._stations(), line, limits, self.config.name, now, since, adding)
             if isinstance(met, Verdict):
                 self._after(kept, met)
                 return
@@ -163,7 +166,7 @@ class Coordinator:
     # ---- running -----------------------------------------------------------------------------------------------------
     def _run(self, kept: Kept) -> None:
         if kept.state == "running" and not self._ready(kept, self.store.now()):
-            self._wait(kept, f"{', '.join(sorted(boarded(kept).keys() - self.queue.alive()))} away")
+            self._wait(kept, f"{', '.join(sorted(aboard(kept) - self.queue.alive()))} away")
             return
         if kept.state == "waiting":
             kept = self.store.move(kept.id, "running", "goes on")
@@ -211,10 +214,12 @@ class Coordinator:
             seconds=seconds,
             least=line.least,
             life=line.life,
-            roster=roster_of(on, self._stations()),
+            roster=roster_of(on, self._enrolled()),
             told=line.declined,
             weigh=line.weigh,
             overlong=line.overlong,
+            refused=line.refuses,
+            aggregators=self._aggregators(kept, agreed, line),
         )
         folder = self.config.runs_folder / kept.id
         _take(folder, kept)
@@ -229,6 +234,14 @@ class Coordinator:
             result = run_study(study_of(kept), folder, make=partial(build_remote, schema=agreed.schema, engine=network), **how)
         write_bytes(folder / APPROVALS, approvals(kept, agreed).encode())
         return result
+
+    def _aggregators(self, kept: Kept, agreed: Agreed, line: StudyQueue) -> AggregatorsAway | None:
+        """Who adds up the shares of a study; None where it has none."""
+        if not agreed.aggregators:
+            return None
+        told = known_as(kept.key.hex(), submission_digest(*agreed.parts()))
+        seconds = self.config.limits.question_seconds
+        return AggregatorsAway(line, kept.key, told, agreed.aggregators, seconds, line.life)  # type: ignore[arg-type]
 
     def _progress(self, id: str, progress: Progress) -> None:
         now = self.store.now()
@@ -247,7 +260,7 @@ class Coordinator:
     def _wait(self, kept: Kept, reason: str, hurried: bool = False) -> None:
         """Pause; where a station wanted fewer questions, for as long as rates are counted at least."""
         kept = self.store.study(kept.id)  # pauses start anew after a round
-        self._missing[kept.id] = frozenset(boarded(kept)) - self.queue.alive()
+        self._missing[kept.id] = aboard(kept) - self.queue.alive()
         pause = max(self._pause(kept.pauses), MINUTE if hurried else 0.0)
         self.store.move(kept.id, "waiting", reason, due=self.store.now() + pause, pauses=kept.pauses + 1)
         log.info("%s waits: %s", kept.id, reason)
@@ -255,9 +268,10 @@ class Coordinator:
     # ---- the end -----------------------------------------------------------------------------------------------------
     def _end(self, kept: Kept, state: State, reason: str) -> None:
         kept = self.store.study(kept.id)
-        told = Agreed.unpack(kept.agreed).stations if kept.agreed else {}
+        agreed = Agreed.unpack(kept.agreed) if kept.agreed else None
+        told = () if agreed is None else (*agreed.stations, *agreed.aggregators)
         self._missing.pop(kept.id, None)
-        kept = self.store.move(kept.id, state, reason, untold=tuple(told), due=self.store.now(), pauses=0)
+        kept = self.store.move(kept.id, state, reason, untold=told, due=self.store.now(), pauses=0)
         log.info("%s %s: %s", kept.id, state, reason)
         self._tell(kept)
 
@@ -301,6 +315,8 @@ class Coordinator:
     def _ready(self, kept: Kept, now: float) -> bool:
         """Whether all stations of a study are there, or enough of them for long enough, and no pause is left."""
         on, alive = boarded(kept).keys(), self.queue.alive()
+        if not alive.issuperset(adding_up(kept)):
+            return False
         missing = self._missing.get(kept.id, frozenset())
         back, paused = bool(missing and missing <= alive), self._paused(kept, now)
         if on <= alive:
@@ -320,9 +336,13 @@ class Coordinator:
         limits = self.config.limits
         return min(limits.retry_seconds * 2.0 ** min(before, 40), limits.retry_most_seconds) * (0.5 + 0.5 * self.jitter())
 
+    def _enrolled(self) -> dict[str, PublicIdentity]:
+        """Public identities of all on the roster, as stations were told it."""
+        return {name: public_identity for name, public_identity in self.public_identities().items() if name != self.config.name}
+
     def _stations(self) -> dict[str, PublicIdentity]:
         """Public identities of the stations on the roster."""
-        return {name: public_identity for name, public_identity in self.public_identities().items() if name != self.config.name}
+        return {name: one for name, one in self._enrolled().items() if name not in self.config.aggregators}
 
 
 def _take(folder: Path, kept: Kept) -> None:
@@ -362,5 +382,10 @@ def approvals(kept: Kept, agreed: Agreed) -> str:
 
 def boarded(kept: Kept) -> dict[str, tuple[str, ...]]:
     """The stations that approved a study, in the order of what was agreed, with their parties."""
-    approved: dict[str, Boarded] = {one.station: one for one in kept.boarded if one.status == "approved"}
+    approved: dict[str, Boarded] = {one.station: one for one in kept.boarded if one.status == "approved" and one.parties}
     return {name: one.parties for name, one in approved.items()}
+
+
+def aboard(kept: Kept) -> frozenset[str]:
+    """The stations and aggregators that approved a study."""
+    return frozenset((*boarded(kept), *adding_up(kept)))

@@ -27,11 +27,12 @@ class CoordinatorEntry:
     ----------
     at : float
         Seconds since 1970.
-    event : {"state", "asked", "came", "declined", "overlong"}
+    event : {"state", "asked", "came", "declined", "overlong", "refused"}
     about : mapping
         Of "state": `state` and `reason`. Of "asked": `kind` and `number` of the letters, `bytes` by station. Of "came": also
         `codes` of the stations that refused, and `silent`, those of which nothing came. Of "declined": `codes` by
-        party, and how many `more`. Of "overlong": `parties` that sent more than their bound, and how many `more`.
+        party, and how many `more`. Of "overlong": `parties` that sent more than their bound, and how many `more`. Of
+        "refused": how many `rows` `of` those that came for a `query` were not proved to be within their bound.
     """
 
     number: int
@@ -58,6 +59,8 @@ class CoordinatorEntry:
         if self.event == "overlong":
             more = f" and {about['more']} more parties" if about["more"] else ""
             return f"zeros counted, for more came than the bound allows: {', '.join(about['parties'])}{more}"
+        if self.event == "refused":
+            return f"rows refused, since they were not proved: {about['rows']} of {about['of']} of {about['query']}"
         what = f"{about['kind']} {about['number'] >> 32}.{about['number'] & 0xFFFFFFFF}"
         sizes = ", ".join(f"{station} {size:,} bytes" for station, size in about["bytes"].items())
         if self.event == "asked":

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hedgerow.core.engine import Inbox
+from hedgerow.core.judged_rows import JudgedRows
+from hedgerow.engines.aggregators import LIFE
 from hedgerow.engines.message_queue import NOBODY, MessageQueue
-from hedgerow.engines.network import LIFE
 from hedgerow.errors import BudgetExhausted, LimitExceeded, MessageRefused, NobodyAnswered, PartyDeclined
 from hedgerow.wire.envelope import Letter
 from hedgerow.wire.refusal import code_in
@@ -111,6 +112,9 @@ class StudyQueue:
         silent = [station for station in parts if station not in letters]
         about = {"kind": kind, "number": number, "bytes": came, "codes": codes, "silent": silent}
         self.store.enter(self.id, "came", about)
+        if kind == "aggregate":
+            self.absent = (self.absent | set(silent)) - letters.keys()
+            self.refused |= {name: code for name, code in codes.items() if code not in PATIENT}
         if kind == "ask":
             self._asked = frozenset(parts)
             self.hurried = LimitExceeded.code in codes.values()
@@ -144,6 +148,10 @@ class StudyQueue:
         """Note the parties that sent more than their bound allows, which counts as zero."""
         self.zeroed.update(parties)
         self.store.enter(self.id, "overlong", {"parties": list(parties[:NAMED]), "more": max(len(parties) - NAMED, 0)})
+
+    def refuses(self, judged: JudgedRows) -> None:
+        """Note how many rows of a question were refused, since they were not proved: by number alone."""
+        self.store.enter(self.id, "refused", {"query": judged.query, "rows": judged.refused, "of": judged.came})
 
     def _too_few(self, came: int, codes: Mapping[str, str], silent: Sequence[str]) -> None:
         final = {station: code for station, code in codes.items() if code not in PATIENT}

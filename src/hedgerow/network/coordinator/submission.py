@@ -10,11 +10,19 @@ from hedgerow.study import Study, parse
 from hedgerow.study.catalogue import listing
 from hedgerow.study.keys import settings_of
 
+from .adding_up import too_few
 from .states import Kept
 from .store import Store
 
 
-def submit(store: Store, study: Study, *, stations: Sequence[str] = (), roster: Collection[str] | None = None) -> str:
+def submit(
+    store: Store,
+    study: Study,
+    *,
+    stations: Sequence[str] = (),
+    roster: Collection[str] | None = None,
+    aggregators: Sequence[str] | None = None,
+) -> str:
     """Keep a study for the coordinator of this store, whether it runs or not; return the study's id.
 
     Parameters
@@ -23,16 +31,20 @@ def submit(store: Store, study: Study, *, stations: Sequence[str] = (), roster: 
         Whom to ask; all on the roster by default.
     roster : collection of str, optional
         Names of stations that are known.
+    aggregators : sequence of str, optional
+        Who adds up shares for this coordinator.
 
     Raises
     ------
     StudyInvalid (HR-101)
-        The study needs what only a simulation has, or its program cannot be set up.
+        The study needs what only a simulation has, or more aggregators than there are, or its program cannot be set up.
     StationUnknown (HR-613)
     """
     refuse_simulation(study)
     settings_of(listing(study.program.name), study.program.model_extra or {})
     study.protection.slots()
+    if aggregators is not None and (problem := too_few(study, aggregators)):
+        raise StudyInvalid(f"{problem}.", remedy="Name them in aggregators = [...] of coordinator.toml, or take by = 'secagg'.")
     for name in stations:
         if roster is not None and name not in roster:
             raise StationUnknown(f"no station {name!r} is on the roster.", remedy=suggestion(name, roster))

@@ -116,7 +116,7 @@ class Account:
         One for each policy; None sets no limit.
     policies : array of int, shape (n_parties,)
         Which of the budgets is a party's.
-    trust : {"nobody", "parties", "server"}
+    trust : {"nobody", "parties", "aggregators", "server"}
         Whose noise counts.
     """
 

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -21,24 +21,23 @@ from hedgerow.privacy.guard import GuardedQuestion
 from hedgerow.wire.values import unpack
 
 from .accounts import Account
+from .aggregations import answers_once, proves_rows, smallest_total, withstands
 from .apart import admit_apart
 from .by_party import admit_by_party
 from .code import code_hash, installed_version
-from .config import GuardSection, StationConfig
+from .config import StationConfig
 from .counts import AskedBefore, limits_of, most_rounds, repeated
 from .disclosed import rehearsed_disclosure
 from .local_data import Held
+from .pinned import admit_aggregators
 from .policy import (
     admit_columns,
     admit_program,
     admit_records,
     admit_rehearsed,
     admit_size,
-    answers_once,
     as_forbidden,
     named_columns,
-    smallest_total,
-    withstands,
 )
 from .roles import admit_weights
 from .signatures import announced, rehearsed
@@ -60,12 +59,13 @@ MOST_PARTIES = 1 << 20
 
 @dataclass(frozen=True)
 class StudyDescription:
-    """What a coordinator tells beside a study: the columns of all stations, or of each where they lie apart."""
+    """What a coordinator tells beside a study: who adds up, and the columns of all stations, or of each if they lie apart."""
 
     coordinator: str
     stations: dict[str, int]
     schema: tuple[Column, ...] | Mapping[str, tuple[Column, ...]]
     version: str
+    aggregators: tuple[tuple[str, bytes], ...] = ()
 
     @property
     def apart(self) -> Mapping[str, tuple[Column, ...]]:
@@ -91,8 +91,10 @@ class _Names:
 def read_description(raw: bytes) -> StudyDescription:
     """Read what is told beside a study; MessageRefused (HR-242) where it is nothing of that kind."""
     found = unpack(raw)
-    if not isinstance(found, dict) or set(found) != {"coordinator", "stations", "schema", "version"}:
+    if not isinstance(found, dict) or set(found) - {"aggregators"} != {"coordinator", "stations", "schema", "version"}:
         raise MessageRefused("a study came without coordinator, stations, columns and version.")
+    if not _are_aggregators(found.get("aggregators", ()), found["stations"]):
+        raise MessageRefused("a study came with aggregators that are none, or that are its stations.")
     stations, columns = found["stations"], found["schema"]
     whole = isinstance(stations, dict) and all(
         isinstance(name, str) and type(n) is int and 0 < n < 1 << 24 for name, n in stations.items()
@@ -104,6 +106,15 @@ def read_description(raw: bytes) -> StudyDescription:
     if not whole or not known or not isinstance(found["coordinator"], str) or not isinstance(found["version"], str):
         raise MessageRefused("a study came with stations or columns that are none.")
     return StudyDescription(**found)
+
+
+def _are_aggregators(found: Any, stations: Any) -> bool:
+    """Whether these are names with keys, of nobody who brings a row."""
+    pairs = isinstance(found, tuple) and len(found) <= 64 and all(isinstance(one, tuple) and len(one) == 2 for one in found)
+    if not pairs or not all(isinstance(name, str) and isinstance(key, bytes) and len(key) == 32 for name, key in found):
+        return False
+    names = {name for name, _ in found}
+    return len(names) == len(found) and isinstance(stations, dict) and names.isdisjoint(stations)
 
 
 def read_study(toml: bytes) -> Study:
@@ -176,7 +187,7 @@ def boarding(
     if description.apart:
         return _rehearsed_apart(config, held, submission, description, study, schema, accounts, roster)
     try:
-        return _rehearsed(config.guard, held, mine, submission, description, study, schema, accounts, roster)
+        return _rehearsed(config, held, submission, description, study, schema, accounts, roster)
     except HedgerowError as error:
         raise as_forbidden(error, set(held.schema.names) - config.allowed) from error.__cause__
 
@@ -247,9 +258,8 @@ def _ids(station: str, n: int) -> list[str]:
 
 
 def _rehearsed(
-    guard: GuardSection,
+    config: StationConfig,
     held: Held,
-    mine: str,
     submission: Submission,
     description: StudyDescription,
     study: Study,
@@ -257,10 +267,10 @@ def _rehearsed(
     accounts: Sequence[Account],
     roster: Collection[str] | None,
 ) -> Submission:
-
     from hedgerow.study import build_remote
     from hedgerow.study.planned import with_noise
 
+    guard, mine = config.guard, config.name
     ids = [id for name, n in description.stations.items() for id in (held.ids if name == mine else _ids(name, n))]
     make = partial(build_remote, schema=schema, engine=_Names(tuple(ids)))
     with warnings.catch_warnings():
@@ -268,6 +278,7 @@ def _rehearsed(
         built = make(with_noise(study, make, submission.digest, most=guard.limits.rehearsed_rounds))
         found, heard = rehearsed(built, guard.limits.rehearsed_rounds)
     aggregation = inside(built.federation).channel.aggregation
+    added_up = admit_aggregators(config, aggregation, description.aggregators)
     if roster is not None and withstands(aggregation):
         if invented := sorted(set(description.stations) - set(roster)):
             raise MessageRefused(f"the study counts {', '.join(invented[:3])}, and the roster here names no such station.")
@@ -282,7 +293,7 @@ def _rehearsed(
         for outbox, whom in heard
         for asked in [outbox.question]
     ]
-    how = {"withstood": withstands(aggregation), "once": answers_once(aggregation)}
+    how = {"withstood": withstands(aggregation), "once": answers_once(aggregation), "proved": proves_rows(aggregation)}
     for outbox, whom in heard:
         admit_by_party(guard.require, outbox, whom)
     admit_rehearsed(guard, asked, smallest_total(aggregation, len(ids)), held.ids, **how)
@@ -302,7 +313,7 @@ def _rehearsed(
         title=plain(study.title or study.name),
         program=study.program.name,
         n_stations=len(description.stations),
-        summary=plain(f"{summary_of(found, held.ids)} Here: {said}"),
+        summary=plain(" ".join(filter(None, [summary_of(found, held.ids), added_up, f"Here: {said}"]))),
         rows=rows,
         columns=schema.names,
         announced=kinds,

@@ -86,7 +86,7 @@ OUTSIDE = "a contribution was outside the range that it was asked in: more such 
 def protects(question: Received) -> bool:
     """Whether hidden rows or the parties' own noise keep records from the server that asks."""
     hidden = question.step is not None and question.step.contributes
-    return hidden or question.outbox.release.at_parties
+    return hidden or question.outbox.release.before_server
 
 
 def tells(protected: bool, codes: Iterable[str]) -> bool:

@@ -1,6 +1,6 @@
 """A station's configuration: one TOML file in its folder. Unknown keys are refused with the nearest known one.
 
-    station.toml    name, coordinator, data, stores, guard, console
+    station.toml    name, coordinator, data, stores, aggregators, guard, console
     keys/           its keys and the coordinator's public identity (`hedgerow keys`)
     state/          station.sqlite: submissions and journal; and what its parties have answered
 
@@ -15,6 +15,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from re import fullmatch
 from typing import Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -38,7 +39,7 @@ from .vertical_section import VerticalSection
 FILE = "station.toml"
 """Name of the configuration in a station's folder."""
 
-Noise = Literal["none", "server", "shares", "party"]
+Noise = Literal["none", "server", "aggregators", "shares", "party"]
 
 
 class CoordinatorSection(Section):
@@ -90,10 +91,13 @@ class RequireSection(Section):
     """Protection that every answer has."""
 
     hidden_rows: bool = Field(False, description="the coordinator sees totals of parties alone")
+    verified: bool = Field(False, description="rows are proved to be within their bound, so that no other can spoil a total")
     adversary: Literal["curious", "active"] = Field(
         "curious", description="from whom rows are hidden: a coordinator that keeps to the protocol, or also one that lies"
     )
-    noise: Noise = Field("none", description="who adds noise, at least: the server, parties in shares, each party by itself")
+    noise: Noise = Field(
+        "none", description="who adds noise, at least: the server, each aggregator, parties in shares, each party by itself"
+    )
     noise_multiplier: float = Field(0.0, ge=0, description="least noise, relative to the bound")
     once_per_context: bool = Field(
         False, description="secagg: the same question is answered once, also where no total came of it"
@@ -105,6 +109,8 @@ class RequireSection(Section):
             raise ValueError("noise_multiplier without noise: say who adds it, at least, e.g. noise = 'server'")
         if self.adversary == "active" and not self.hidden_rows:
             raise ValueError("an adversary from whom nothing is hidden: add hidden_rows = true")
+        if self.verified and not self.hidden_rows:
+            raise ValueError("verified is of hidden rows: add hidden_rows = true")
         if self.once_per_context and not self.hidden_rows:
             raise ValueError("once_per_context is of hidden rows: add hidden_rows = true")
         return self
@@ -131,7 +137,9 @@ class BudgetLimit(Section):
     epsilon: float = Field(description="above zero")
     delta: float = Field(description="probability with which epsilon may fail, well below one over the units")
     unit: Unit = Field("record", description="whose presence is protected")
-    trust: Trust = Field("nobody", description="whose noise counts: nobody's but the party's own, all parties', the server's")
+    trust: Trust = Field(
+        "nobody", description="whose noise counts: nobody's but the party's own, all parties', aggregators', the server's"
+    )
     accountant: Accountant = Field("tightest", description='how answers of a plan are added up; "basic" adds pure epsilons')
     filter: Filter | None = Field(
         None, description="a privacy filter, which also holds where studies are chosen by what earlier ones released"
@@ -220,6 +228,9 @@ class StationConfig(Section):
     keys: StationKeysSection = Field(default_factory=StationKeysSection, description="where the keys are")
     data: DataSection = Field(description="records and their declaration")
     stores: StoresSection | None = Field(None, description="a gateway of many parties; otherwise the station is one")
+    aggregators: dict[str, str] = Field(
+        default_factory=dict, description="public keys of all who may add up shares, by name (`hedgerow aggregator pin`)"
+    )
     guard: GuardSection = Field(default_factory=GuardSection, description="the station's policy")
     console: ConsoleSection | None = Field(None, description="a page on this machine that shows studies, budgets and journal")
     device: str | None = Field(
@@ -232,6 +243,11 @@ class StationConfig(Section):
     @classmethod
     def is_a_name(cls, given: str) -> str:
         return _named(given)
+
+    @field_validator("aggregators")
+    @classmethod
+    def are_keys(cls, given: dict[str, str]) -> dict[str, str]:
+        return pinned_keys(given)
 
     @model_validator(mode="after")
     def fits_together(self) -> StationConfig:
@@ -339,6 +355,19 @@ def read_policies(path: Path) -> dict[str, StorePolicy]:
     if problems:
         raise ConfigInvalid(f"{path} has {len(problems)} problem(s):", remedy="\n".join(problems[:20]))
     return found
+
+
+def pinned_keys(given: dict[str, str]) -> dict[str, str]:
+    """Keys of aggregators by name, if each is one, and nobody's is another's; ValueError otherwise."""
+    for name, key in given.items():
+        _named(name)
+        if not fullmatch("[0-9a-f]{64}", key):
+            raise ValueError(f"the key of {name!r} is not 64 digits of 0-9a-f, as `hedgerow aggregator pin` prints it")
+    if len(set(given.values())) < len(given):
+        raise ValueError("two aggregators have one key: each makes its own")
+    if len(given) == 1:
+        raise ValueError("one aggregator alone would see every row: pin two or more, of organisations that do not collude")
+    return given
 
 
 def _named(given: str) -> str:

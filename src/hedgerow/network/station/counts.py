@@ -260,5 +260,5 @@ def about_of(question: Any) -> dict[str, Any]:
         "broadcast": "" if sent is None else description_digest(sent).hex()[:32],
         "about": description_digest((asked.settings, asked.view, asked.init, release.bounds, release.clip, sent)).hex()[:32],
         "hidden": step is not None and not release.random,
-        "random": release.at_parties or not asked.additive,
+        "random": release.before_server or not asked.additive,
     }

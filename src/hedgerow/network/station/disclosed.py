@@ -26,6 +26,7 @@ from hedgerow.core.ledger import Entry
 from hedgerow.data import Schema
 from hedgerow.errors import TooFewRecords
 from hedgerow.privacy.guard import COUNTS, Trust, entry_of
+from hedgerow.privacy.statement import added_at
 
 from .config import GuardSection
 from .journal import ANEW, StationEntry, StationJournal, pack_parties, unpack_parties
@@ -36,7 +37,13 @@ if TYPE_CHECKING:
 
     from .children.facts import AskedQuestion
 
-RANK: dict[str, Trust] = {"none": "nobody", "party": "nobody", "shares": "parties", "server": "server"}
+RANK: dict[str, Trust] = {
+    "none": "nobody",
+    "party": "nobody",
+    "shares": "parties",
+    "aggregators": "aggregators",
+    "server": "server",
+}
 """Whom a guard trusts that requires noise of somebody, and has no budget that says whom."""
 
 OWNER = "\nThe owner of the data can allow more: guard.disclosure."
@@ -58,9 +65,7 @@ def asked_in(entries: Iterable[Entry], trust: Trust, limited: bool) -> ExactNumb
     """The exact numbers of a rehearsal's questions, for a guard that trusts so far."""
     found = ExactNumbers()
     for entry in entries:
-        noise = entry.mechanism
-        at = "party" if noise.endswith("at the party") else "shares" if "in shares of" in noise else "server"
-        if at not in COUNTS[trust] and entry.verb != "each":
+        if added_at(entry.mechanism) not in COUNTS[trust] and entry.verb != "each":
             entry = replace(entry, event=Event("nonprivate"))
         one = ExactNumbers.of(entry if limited else replace(entry, cites=0))
         if one.noise and entry.sampling.kind not in ("all", "records"):  # who is drawn is seen, so that it covers nothing

@@ -22,7 +22,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from hedgerow.errors import CannotWrite, HedgerowError, JournalLost, KeyInvalid
 from hedgerow.store import write_bytes
@@ -43,19 +43,36 @@ NEEDS = frozenset({"board", "ask"})
 Parts = Callable[[Sequence[bytes]], Sequence[bytes]]
 
 
+class KnowsItsHead(Protocol):
+    """A journal in a database."""
+
+    base: Any
+
+    def head(self) -> Head:
+        """How far the journal went."""
+
+    def contains(self, head: Head) -> bool:
+        """Whether the journal is the one of a head, and has its entry."""
+
+    def generation(self) -> int:
+        """How often its owner began anew after entries were lost."""
+
+
 class JournalHeads:
-    """The journal of a station against what is known of it elsewhere.
+    """The journal of a station, or of an aggregator, against what is known of it elsewhere.
 
     Parameters
     ----------
-    journal : StationJournal
+    journal : KnowsItsHead
     keys : Keys
         With a folder, where `path` names it; without one the file is kept in memory.
     coordinator : str
         Its name.
     """
 
-    def __init__(self, journal: StationJournal, keys: Any, coordinator: str) -> None:
+    needs = NEEDS
+
+    def __init__(self, journal: KnowsItsHead, keys: Any, coordinator: str) -> None:
         self.journal, self.keys, self.coordinator = journal, keys, coordinator
         folder = getattr(keys, "path", None)
         self.path = None if folder is None else Path(folder) / FILE
@@ -73,7 +90,7 @@ class JournalHeads:
             The journal lacks what it had.
         """
         if self._mark is not None and not self.contains(self._mark):
-            raise lost(self.journal.base.path, self._mark, self.journal.head())
+            raise self.problem(self._mark)
         now = self.journal.head()
         if self._mark is None or self._mark.place < now.place:
             self._write(now)
@@ -88,7 +105,7 @@ class JournalHeads:
         parts, raw = detached(letter.parts)
         if raw is None:
             return letter, lambda parts: parts
-        self._compare(raw, often=letter.kind != "ask")
+        self._compare(raw, often=letter.kind not in ("ask", "aggregate"))
         return replace(letter, parts=parts), self._closed
 
     def admit(self, kind: str) -> None:
@@ -98,8 +115,16 @@ class JournalHeads:
         ------
         JournalLost (HR-618)
         """
-        if self._lost is not None and kind in NEEDS:
-            raise lost(self.journal.base.path, self._lost, self.journal.head())
+        if self._lost is not None and kind in self.needs:
+            raise self.problem(self._lost)
+
+    def problem(self, had: Head) -> JournalLost:
+        """The refusal of a journal that lacks a head."""
+        return lost(self.journal.base.path, had, self.journal.head())
+
+    def note(self) -> None:
+        """Keep how far the journal goes now, outside its database."""
+        self._write(self.journal.head())
 
     def _closed(self, parts: Sequence[bytes]) -> Sequence[bytes]:
         return attached(parts, self.journal.head().signed(self.keys.key_material))
@@ -127,7 +152,7 @@ class JournalHeads:
 
     def _notice(self, head: Head, at: str, raw: bytes) -> None:
         if self._lost is None or self._lost.place < head.place:
-            problem = lost(self.journal.base.path, head, self.journal.head())
+            problem = self.problem(head)
             log.error("%s saw the journal on %s, and: %s %s", self.coordinator, at[:16], problem.reason, problem.remedy)
             self._lost = head
             self._write(head, at, raw)

@@ -26,8 +26,6 @@ import numpy as np
 
 from hedgerow.core.disclosure import covers
 from hedgerow.core.engine import Outbox
-from hedgerow.core.events import Event
-from hedgerow.core.release import Release
 from hedgerow.crypto.aggregation import steadily
 from hedgerow.data import Column, Schema
 from hedgerow.errors import (
@@ -47,6 +45,8 @@ from hedgerow.study.several import programs_in
 from hedgerow.wire.names import Names
 from hedgerow.wire.question import Received
 
+from .aggregations import answers_once, proves_rows, smallest_total, withstands
+from .asked_noise import noise_at, noise_multiplier
 from .by_party import admit_by_party
 from .config import GuardSection, RequireSection
 from .hours import Hours
@@ -54,8 +54,12 @@ from .hours import Hours
 if TYPE_CHECKING:
     from hedgerow.study.study import Study
 
-STRENGTH = {"none": 0, "server": 1, "shares": 2, "party": 3}
-"""Whose noise is worth how much: that of the server needs trust in it, that of all parties in others, one's own in nobody."""
+STRENGTH = {"none": 0, "server": 1, "aggregators": 2, "shares": 3, "party": 4}
+"""Whose noise is worth how much.
+
+That of the server needs trust in it, that of aggregators in one of them, that of all parties in `least` of many others, one's
+own in nobody.
+"""
 
 PATH = re.compile(r"([A-Za-z_]\w*)((?:\.\w+)*):([A-Za-z_][\w.]*)")
 """An import path, by which settings of a study may name a factory."""
@@ -182,6 +186,7 @@ def admit_rehearsed(
     *,
     withstood: bool = False,
     once: bool = False,
+    proved: bool = False,
 ) -> None:
     """Refuse a study of which a rehearsed question would be refused later.
 
@@ -193,8 +198,8 @@ def admit_rehearsed(
         The smallest total of that aggregation.
     ids : sequence of str
         The parties here.
-    withstood, once : bool
-        Whether that aggregation hides rows from a server that lies, and answers the same question once.
+    withstood, once, proved : bool
+        Whether that aggregation hides rows from a server that lies, answers the same question once, and has rows proved.
 
     Raises
     ------
@@ -202,7 +207,8 @@ def admit_rehearsed(
     """
     for outbox, aggregation, parties in asked:
         admit_rows(guard, outbox)
-        admit_protection(guard.require, outbox, ids, hidden=bool(aggregation), withstood=withstood, once=once)
+        how = {"withstood": withstood, "once": once, "proved": proved}
+        admit_protection(guard.require, outbox, ids, hidden=bool(aggregation), **how)
         admit_cohort(guard, outbox, parties, least if aggregation else None)
 
 
@@ -230,8 +236,8 @@ def admit_question(guard: GuardSection, question: Received, sizes: np.ndarray, a
     admit_records(guard, math.ceil(share * (sizes.min() if apart else sizes.sum())))
     if step is not None and not step.contributes:
         return  # nothing of records is in it, and it is sent without settings
-    withstood, once = withstands(aggregation), answers_once(aggregation)
-    admit_protection(guard.require, outbox, outbox.ids, hidden=hidden, withstood=withstood, once=once)
+    how = {"withstood": withstands(aggregation), "once": answers_once(aggregation), "proved": proves_rows(aggregation)}
+    admit_protection(guard.require, outbox, outbox.ids, hidden=hidden, **how)
     admit_by_party(guard.require, outbox, outbox.ids)
     admit_cohort(guard, outbox, outbox.asked, smallest_total(aggregation, outbox.asked) if hidden else None)
 
@@ -263,6 +269,7 @@ def admit_protection(
     hidden: bool,
     withstood: bool = False,
     once: bool = False,
+    proved: bool = False,
 ) -> None:
     """Refuse an answer that lacks what the guard of parties `ids` requires (HR-606); where nothing leaves, that is nothing."""
     question, release = outbox.question, outbox.release
@@ -291,16 +298,29 @@ def admit_protection(
             "a total can be little else than one station's row, and guard.require.hidden_rows is set.",
             remedy="Raise its noise_multiplier, or lower its epsilon.",
         )
+    if require.verified and not (hidden and proved):
+        raise ProtectionRequired(
+            f"{question.name} adds up rows that nobody proves to be within their bound, and guard.require.verified is set.",
+            remedy="[protection.aggregation] by = 'additive', verified = true.",
+        )
     if require.once_per_context and not once:
         raise ProtectionRequired(
             f"{question.name} may be asked again, and guard.require.once_per_context is set.",
             remedy="[protection.aggregation] once_per_context = true.",
         )
     at = noise_at(release)
+    if at in ("aggregators", "shares") and not hidden:
+        raise ProtectionRequired(
+            f"{question.name} has noise at {at!r}, and would show this station's row, in which there is "
+            f"{'a share of it' if at == 'shares' else 'none of it'}.",
+            remedy="Such noise goes with hidden rows: [protection] aggregation = "
+            + ("'additive'." if at == "aggregators" else "'secagg'."),
+        )
     if STRENGTH[at] < STRENGTH[require.noise]:
         raise ProtectionRequired(
             f"{question.name} has noise at {at!r}, and guard.require.noise is {require.noise!r}.",
-            remedy=f"[protection.mechanism] at = {require.noise!r}.",
+            remedy=f"[protection.mechanism] at = {require.noise!r}."
+            + " Aggregators are those of additive shares: aggregation = 'additive'." * (require.noise == "aggregators"),
         )
     if require.noise_multiplier and (found := noise_multiplier(release, ids)) < require.noise_multiplier:
         raise ProtectionRequired(
@@ -342,42 +362,6 @@ def admit_size(what: str, size: int, most: int) -> None:
     """Refuse bodies that are too large (HR-611)."""
     if size > most:
         raise LimitExceeded(f"{what} of {size:,} bytes, and the guard's limit is {most:,}.", remedy="Ask for fewer numbers.")
-
-
-def smallest_total(aggregation: Any, asked: int) -> int:
-    """Of how few parties a hidden total may be."""
-    return min(aggregation.together(asked), max(1, int(aggregation.least)))
-
-
-def withstands(aggregation: Any) -> bool:
-    """Whether an aggregation hides rows from a server that lies, and makes up other parties."""
-    masks = getattr(aggregation, "masks", aggregation)
-    return bool(getattr(getattr(getattr(masks, "scheme", None), "settings", None), "active", False))
-
-
-def answers_once(aggregation: Any) -> bool:
-    """Whether the parties of an aggregation answer the same question once, whether a total came of it or not."""
-    masks = getattr(aggregation, "masks", aggregation)
-    return bool(getattr(getattr(getattr(masks, "scheme", None), "settings", None), "once_per_context", False))
-
-
-def noise_at(release: Release) -> str:
-    """Who adds noise to an answer."""
-    if release.plan is not None:
-        return "party"
-    return "none" if release.mechanism is None else str(release.mechanism.at)
-
-
-def noise_multiplier(release: Release, ids: Iterable[str] = ()) -> float:
-    """Noise relative to the bound: the least of these parties' own, or of all parties' where none are named."""
-    own = release.events_of(ids)
-    return min((_multiplier(own.get(id, release.event)) for id in ids), default=_multiplier(release.event))
-
-
-def _multiplier(event: Event) -> float:
-    if event.kind == "pure":
-        return 1.0 / event.epsilon if event.epsilon else 0.0
-    return float(event.noise_multiplier)
 
 
 def _forbidden(names: Sequence[str]) -> ColumnForbidden:

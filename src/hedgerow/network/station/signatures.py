@@ -173,7 +173,7 @@ def signature_of(outbox: Outbox, aggregation: str, *, rows: bool) -> QuestionSig
         str(release.compression or "none"),
         str(release.unit or "") if noisy or release.plan is not None else "",
         "part"
-        if sampling.kind in ("part", "dealt") and release.at_parties
+        if sampling.kind in ("part", "dealt") and release.before_server
         else f"{sampling.kind} {sampling.rate:g} {sampling.size}",
         norms_of(release.bounds if noisy else release.clip),
         rows and outbox.keep_rows,

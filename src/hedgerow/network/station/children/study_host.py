@@ -15,6 +15,7 @@ from hedgerow.engines.host import Host
 from hedgerow.engines.party_states import PartyStates
 from hedgerow.errors import HedgerowError
 from hedgerow.network.station.admitted import admitted, read_description, read_study
+from hedgerow.network.station.aggregations import withstands
 from hedgerow.network.station.asking import bears, only, protects, said, trusts_of
 from hedgerow.network.station.cohorts import told_cohort
 from hedgerow.network.station.config import GuardSection, StationConfig
@@ -22,12 +23,14 @@ from hedgerow.network.station.counts import about_of
 from hedgerow.network.station.disclosed import AskedNumbers, study_width
 from hedgerow.network.station.local_data import LocalData
 from hedgerow.network.station.memory import PartyMemory
-from hedgerow.network.station.policy import admit_question, admit_rows, as_forbidden, withstands
+from hedgerow.network.station.pinned import pinned_of
+from hedgerow.network.station.policy import admit_question, admit_rows, as_forbidden
 from hedgerow.network.station.signatures import QuestionSignature, settled, signature_of
 from hedgerow.network.station.submissions import Submission
 from hedgerow.network.station.wear import admit_wear, as_worn
 from hedgerow.privacy.guard import GuardedQuestion
 from hedgerow.store import Answered
+from hedgerow.wire.boarding import known_as
 from hedgerow.wire.names import Names
 from hedgerow.wire.question import Received, answer
 
@@ -74,7 +77,9 @@ class StudyHost:
         schema = admitted(config, held, description, study)
         engine = InProcess().hosting(held.parties(schema.names, schema_for(study, schema).weight), states)
         names = Names(("hedgerow", *config.guard.modules))
-        own = keys.credentials(answered)
+        aggregation, told = study.protection.slots()["aggregation"], description.aggregators
+        pinned = pinned_of(config, aggregation, told, known_as(submission.study, submission.digest))
+        own = replace(keys.credentials(answered), aggregators=pinned)
         self.host = Host(engine, names=names, own=own, seeded=config.guard.randomness == "study")
         self.held, self.submission, self.answered, self.states = held, submission, answered, states
         self.memory, self.layouts = PartyMemory.of(states), Layouts(schema_for(study, schema))
