@@ -251,10 +251,10 @@ def test_a_model_without_finite_numbers_is_told_of_and_its_last_state_measured()
 def test_every_cell_of_a_bundled_matrix_is_lawful_as_far_as_its_data_do_not_decide(name, quick):
     study = load(name, (load(name).quick if quick else {}) | {"matrix.seeds": 1})
     found = matrix_cells(study)
-    assert len(found) == 6 * 7 * 2
+    assert len(found) == 6 * 8 * 2
     for cell in found[::5]:
         settings_of(PROGRAMS[cell.study.program.name], cell.study.program.model_extra)
-    assert load(name).matrix.runs == 420
+    assert load(name).matrix.runs == 480
 
 
 def test_runs_on_disk_are_read_without_torn_lines(tmp_path):

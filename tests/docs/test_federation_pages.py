@@ -10,6 +10,7 @@ import pytest
 import typer
 
 from hedgerow.cli.main import app
+from hedgerow.network.aggregator.config import AggregatorConfig
 from hedgerow.network.coordinator.config import CoordinatorConfig, load_config
 from hedgerow.network.coordinator.submission import refuse_simulation
 from hedgerow.network.station.config import StationConfig, read_config
@@ -18,7 +19,7 @@ from hedgerow.study import load
 
 DOCS = Path(__file__).parents[2] / "docs"
 EXAMPLES = DOCS / "examples"
-PAGES = ("federation.md", "station.md", "security-office.md", "keys.md")
+PAGES = ("federation.md", "station.md", "aggregator.md", "security-office.md", "keys.md")
 
 
 def test_the_station_of_the_pages_is_open_to_the_study_of_the_pages():
@@ -32,7 +33,10 @@ def test_the_station_of_the_pages_is_open_to_the_study_of_the_pages():
     assert (hub.name, hub.rail.address.split(":")[1]) == (station.coordinator.name, station.coordinator.address.split(":")[1])
 
 
-@pytest.mark.parametrize(("page", "model"), [("station.md", StationConfig), ("federation.md", CoordinatorConfig)])
+@pytest.mark.parametrize(
+    ("page", "model"),
+    [("station.md", StationConfig), ("aggregator.md", AggregatorConfig), ("federation.md", CoordinatorConfig)],
+)
 def test_each_key_of_a_configuration_is_on_its_page(page, model, monkeypatch):
     monkeypatch.syspath_prepend(str(DOCS))
     import hooks

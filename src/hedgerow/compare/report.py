@@ -12,6 +12,7 @@ from hedgerow.report import Curve, Grid, Heat, Report, Series
 from hedgerow.report.model import Cell as Value
 from hedgerow.report.numerals import MINUS, show
 from hedgerow.study.explain import provenance
+from hedgerow.study.judged import FACT
 from hedgerow.study.publication_kinds import KINDS
 from hedgerow.study.rounds import points
 from hedgerow.study.study import Study
@@ -186,13 +187,15 @@ def target_table(found: Standings) -> tuple[Grid, ...]:
 def run_table(found: Standings) -> Grid:
     """One line for each run, with its folder, where its own page is."""
     rows: list[tuple[Value, ...]] = []
+    judged = any(FACT in dict(run.report.facts) for run in found.runs if run.report)
     for run in found.runs:
         how = dict(run.report.facts).get("run") if run.report else ("failed" if run.problem else "not run yet")
         spent = run.said.epsilon if run.said is not None and run.said.private else None
         measured = (run.last,) if found.at_end else (run.best and run.best[1], run.best and run.best[0], run.last)
-        rows.append((run.cell.name, *measured, how, spent, run.seconds, run.cell.folder))
+        refused = (dict(run.report.facts).get(FACT) if run.report else None,) if judged else ()
+        rows.append((run.cell.name, *measured, how, *refused, spent, run.seconds, run.cell.folder))
     named = (found.measure,) if found.at_end else (f"best {found.measure}", "in round", "last")
-    columns = ("run", *named, "ended", "epsilon", "seconds of work", "folder")
+    columns = ("run", *named, "ended", *([FACT] if judged else []), "epsilon", "seconds of work", "folder")
     return Grid("The runs", columns, tuple(rows), "Each run has its own page in its folder.")
 
 

@@ -7,7 +7,7 @@ Unit     : record. A record adds its weight to one count of each table.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from hedgerow.core.arrays import Array
 from hedgerow.core.bound import Bound, Bounds, l1
 from hedgerow.core.declaration import Case, program
 from hedgerow.core.federation import Federation
-from hedgerow.core.party import Party
+from hedgerow.core.party import Parties, Party
 from hedgerow.core.question import local, minds_missing
 from hedgerow.core.whole import held
 from hedgerow.data import Schema, complete_cases, load
@@ -31,6 +31,9 @@ from .sparse import LEAST, sparse
 
 if TYPE_CHECKING:
     import pandas
+
+LARGEST_ERROR = "largest error of a count"
+"""A metric of simulations with noise."""
 
 
 @minds_missing
@@ -117,10 +120,28 @@ class CountState:
     counts: dict[str, Array]
 
 
-def show_counts(federation: Federation, settings: Mapping[str, Any], state: CountState) -> Outcome:
-    """Counts and shares of levels."""
+def show_counts(
+    federation: Federation, settings: Mapping[str, Any], state: CountState, records: Parties | None = None
+) -> Outcome:
+    """Counts and shares of levels; of a simulation with noise, beside the true counts."""
+    read = chosen(schema_of(federation), settings["columns"], COUNTED)
     table = counts_of(schema_of(federation), settings["columns"], state).reset_index()
-    return Outcome.of_table("Counts", sparse(table, settings["least"], ["count"], beside=["share"]))
+    metrics: dict[str, float] = {}
+    if records is not None and not is_exact(federation):
+        sizes = tuple((column.name, len(levels_of(column))) for column in read)
+        true = np.concatenate([_held(records, name, size) for name, size in sizes])
+        metrics[LARGEST_ERROR] = float(np.abs(table["count"] - true).max())
+        table["true count"] = true
+    shown = sparse(table, settings["least"], ["count"], beside=[name for name in table if name in ("share", "true count")])
+    found = Outcome.of_table("Counts", shown)
+    return replace(found, metrics={**found.metrics, **metrics})
+
+
+def _held(records: Parties, name: str, size: int) -> Array:
+    """How often all parties together hold each level of a column."""
+    codes = np.asarray(records.columns[name])
+    there = codes >= 0
+    return tally(np.where(there, codes, 0).astype(np.intp), np.where(there & np.isfinite(records.w), records.w, 0.0), size)
 
 
 @program(
@@ -128,6 +149,7 @@ def show_counts(federation: Federation, settings: Mapping[str, Any], state: Coun
     name="counts",
     keys={"least": LEAST},
     outcome=show_counts,
+    with_records=True,
     case=lambda: Case(load("fair").take(range(200)), {}),
 )
 def level_totals(

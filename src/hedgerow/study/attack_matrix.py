@@ -1,7 +1,8 @@
 """The section [matrix] of a study: acts of parties that lie, rules that are to hold against them, partitions, and seeds.
 
 Every act meets every rule on every partition, each with several seeds. What all cells share stands in the sections [attack],
-[program] and [partition] of the study; an act, a rule or a partition says what differs.
+[program], [partition] and [protection] of the study; an act, a rule or a partition says what differs. A rule may have a
+section [protection] of its own, as a mean whose rows go through a channel that holds them to a clip.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class MatrixRule(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
     label: str = Field("", description="heads the column; by default the rule's name")
     name: str = Field(description="as program.rule")
+    protection: dict[str, Any] | None = Field(None, description="a section [protection] of this column's own")
     expect: float | None = Field(None, description="share or number of parties that it expects to lie; program.expect else")
 
     @property
@@ -115,6 +117,8 @@ class MatrixSection(Section):
     ) -> Iterator[tuple[tuple[str, str, str, int], dict[str, Any]]]:
         """((act, rule, partition, number of the seed), changes of the study by section and key), a seed after the other.
 
+        A section `protection` is among the changes where a rule has one.
+
         Parameters
         ----------
         attack : mapping
@@ -126,4 +130,6 @@ class MatrixSection(Section):
         for k, (partition, spread), rule, act in product(range(self.seeds), own or [("", {})], self.rules_named, self.acts):
             wanted = expect if rule.expect is None and rule.name != "mean" else rule.expect
             program = {"rule": rule.rule} | ({} if wanted is None else {"expect": wanted})
-            yield (act.name, rule.head, partition, k), {**spread, "attack": {**attack, **act.keys}, "program": program}
+            own_channel = {} if rule.protection is None else {"protection": rule.protection}
+            changed = {**spread, **own_channel, "attack": {**attack, **act.keys}, "program": program}
+            yield (act.name, rule.head, partition, k), changed

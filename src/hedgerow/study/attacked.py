@@ -11,13 +11,14 @@ Releases : nothing; a clean twin's ledger is its own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hedgerow.core.federation import inside
+from hedgerow.core.judged_rows import JudgedRows, in_all
 from hedgerow.data import Table
 from hedgerow.engines import simulate
 from hedgerow.errors import BudgetExhausted, DisclosureExceeded, StudyInvalid
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 BACKDOOR, TARGETED = "backdoor success", "targeted success"
 """Metrics of the acts that want one answer."""
 
+VERIFIED = 'protection.aggregation = { by = "additive", verified = true }'
 GROUPS = "groups of secure sums with a median (program.rule) tolerate a forged row in less than half of the groups"
 
 
@@ -131,6 +133,8 @@ def attack_grids(built: Built, measured: Mapping[str, float], twin: Mapping[str,
             found.append(Grid("With and without the attack", ("metric", "this run", "clean twin"), tuple(beside), note))
     if built.run.overlong:
         found.append(overlong_grid(built.run.overlong))
+    if built.run.judged:
+        found.append(judged_grid(built.run.judged))
     return tuple(found)
 
 
@@ -142,6 +146,23 @@ def overlong_grid(overlong: Counter[str]) -> Grid:
         "clips sends none."
     )
     return Grid("Rows longer than their bound", ("party", "rows that counted as zeros"), rows, note)
+
+
+def judged_grid(judged: Sequence[JudgedRows]) -> Grid:
+    """What rows were proved to be, by question, and how many were refused: by number alone."""
+    asked = dict[tuple[str, str], list[JudgedRows]]()
+    for one in judged:
+        asked.setdefault((one.query, one.proved or "nothing: a simulation without proofs"), []).append(one)
+    rows = tuple(
+        (query, proved, len(found), f"{refused} of {came}")
+        for (query, proved), found in asked.items()
+        for refused, came in [in_all(found)]
+    )
+    note = (
+        "What is proved is the bound of a party; of one per record that is the most records of a party times it. A row that is "
+        "refused is in no total, and no party is told why. It holds while all aggregators are honest."
+    )
+    return Grid("Rows that were proved", ("question", "a party's row", "times asked", "rows refused"), rows, note)
 
 
 def told(built: Built, attack: AttackSection) -> list[tuple[str, str]]:
@@ -236,13 +257,21 @@ def held_in_words(built: Built, attack: AttackSection) -> str:
     """What holds the rows of liars to a bound, where, and what cannot."""
     shown = built.federation.protection
     if not forges(attack):
-        own = "Each liar's row passes its own clip" if shown.clip is not None or shown.noisy else "No bound holds a row"
-        return f"{own}." if own.startswith("Each") else f"{own}: declare one by protection.clip."
+        if shown.clip is not None or shown.noisy:
+            return "Each liar's row passes its own clip."
+        if shown.hides_rows:
+            return "No clip holds a row, but a liar's own program sends nothing beyond the range of the hidden sum."
+        return "No bound holds a row: declare one by protection.clip."
+    if inside(built.federation).channel.aggregation.verified:
+        return (
+            "The aggregators, while all of them are honest: a row is in a total where it is proved to be within its bound, and "
+            "one that is longer is left out. What lies within the bound passes, whatever it says."
+        )
     if shown.hides_rows:
         return (
             "Nothing: the server sees no row behind secure aggregation, so a forged row moves a total as far as the ring has "
-            "room. "
-            f"What can be done: {GROUPS}; or rows that the server sees. Proofs of a row's length are not there yet."
+            f"room. What can be done: {GROUPS}; rows that the server sees; or rows that are proved to be within their bound, "
+            f"{VERIFIED}."
         )
     if shown.noise_at == "party":
         return (

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from hedgerow.core.judged_rows import in_all
 from hedgerow.core.ledger import Entry, Ledger
 from hedgerow.data import LabelCounts as PartitionHeat
 from hedgerow.privacy import Budget
@@ -28,6 +29,7 @@ from .build import Built
 from .disclosed import disclosure_sentence
 from .findings.page import area_headline, cautions
 from .flow import flow_of, records_left_out
+from .judged import judged_facts, judged_grids
 from .keys import divides_budget
 from .learned import nothing_learned
 from .published import exposed, published, table_of
@@ -75,8 +77,11 @@ def explain(
         notes.insert(0, f"The run stopped: {ended.reason}")
     if held is not None and held is not history[-1]:
         notes.insert(0, f"The result is the model of round {held['round']}, in which {first_metric(history)} was best.")
-    if federation.missing:
-        notes.insert(0, f"{federation.missing} answers never came: the parties that dropped out are not in those sums.")
+    refused, came = in_all(run.judged)
+    if lost := federation.missing:
+        notes.insert(0, f"{lost} answers never came: the parties that dropped out are not in those sums.")
+    if refused:
+        notes.insert(0, f"{refused} of {came} rows were refused, since they were not proved: they are in no sum.")
     notes.append(said.disclosed)
     if lied := sentence(built):
         notes.insert(0, lied)
@@ -98,6 +103,7 @@ def explain(
         facts=(
             ("parties", federation.size),
             *lying_facts(built),
+            *judged_facts(history),
             *((("stations", ", ".join(stations)),) if stations else ()),
             ("records", len(built.table) if built.simulated else "at the stations" if stations else "not shown"),
             ("program", study.program.name),
@@ -125,6 +131,7 @@ def explain(
             *forecast_grids(study, outcome.metrics, simulated=built.simulated, finished=ended.stopped == "finished"),
             *budget_grids(run.ledger),
             *attack_grids(built, held_row, twin or {}),
+            *judged_grids(history, run),
             *outcome.grids,
             *(grid_of(title, frame) for title, frame in outcome.tables.items()),
             *(() if outcome.headlines else records_left_out(built)),

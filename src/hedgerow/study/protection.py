@@ -12,7 +12,7 @@ from hedgerow.core.bound import Bound, Bounds, l1, l2, linf
 from hedgerow.crypto import AdditiveShares, PairwiseMasks, PrivFL, SecAgg
 from hedgerow.errors import HedgerowError, UnlawfulChannel
 from hedgerow.privacy import Noise, Tree
-from hedgerow.privacy.mechanisms import SimulatedGaussian
+from hedgerow.privacy.simulated_gaussian import SimulatedGaussian
 
 from .section import Section
 
@@ -37,8 +37,10 @@ class MechanismSection(Section):
         None,
         description="its scale over the radius of the bound; if not given, the least that the budget allows for all rounds",
     )
-    at: Literal["server", "shares", "party"] = Field(
-        "server", description="who adds it: central privacy, distributed (each party a share, rows hidden), or local"
+    at: Literal["server", "aggregators", "shares", "party"] = Field(
+        "server",
+        description="who adds it: central privacy, distributed (each aggregator of additive shares all of it, or each party a "
+        "share, rows hidden), or local",
     )
     least: int = Field(0, description="shares: so many parties certainly answer, and keep their share of the noise secret")
     rounds: int | None = Field(None, description="tree: questions that one tree covers")
@@ -58,7 +60,7 @@ class MechanismSection(Section):
         if self.law == "tree":
             return Tree(z, int(self.rounds or 0), self.every)
         if self.law == "simulated gaussian" and self.at != "shares":
-            return SimulatedGaussian(z, self.at)
+            return SimulatedGaussian(z, self.at)  # type: ignore[arg-type]  # which refuses aggregators
         return Noise(self.law, z, self.at, self.least)  # type: ignore[arg-type]
 
 
@@ -129,6 +131,9 @@ class AggregationSection(Section):
     key_bits: int | None = Field(None, description="privfl: length of the server's Paillier key; 3072")
     most_rounds: int | None = Field(None, description="privfl: rounds that a party answers under one key; 1000")
     aggregators: int | None = Field(None, description="additive: among how many a row is split, one of them honest; 3")
+    verified: bool | None = Field(
+        None, description="additive: each row comes with a proof that it is within its bound, and is left out without; false"
+    )
 
     @model_validator(mode="after")
     def fits(self) -> AggregationSection:

@@ -332,6 +332,7 @@ FACTS: dict[str, str] = {
     "parties": "plan",
     "parties that lie": "attack",
     "rows beyond their bound": "answered",
+    "rows refused": "answered",
     "stations": "plan",
     "records": "size",
     "program": "settings",

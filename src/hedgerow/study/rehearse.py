@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,7 @@ class Rehearsal:
         """First and last index of each run of equal questions."""
         kinds = [(e.verb, e.query, e.numbers, e.protection, e.compression, e.event, e.sampling) for e in self.entries]
         starts = [i for i, kind in enumerate(kinds) if i == 0 or kind != kinds[i - 1]]
-        return list(zip(starts, [*(start - 1 for start in starts[1:]), len(kinds) - 1], strict=True))
+        return [(first, after - 1) for first, after in pairwise([*starts, len(kinds)])]
 
     def epsilon_after(self, questions: int) -> float | None:
         """Epsilon spent by the first questions, at the delta of the statement; None where it is infinite."""
@@ -176,6 +177,8 @@ def rehearse_built(
         if ended.stopped == "patience":
             words = f"is rehearsed for {taken} only"
     except (NotFinite, NotIdentified, RangeExceeded, Separated) as error:
+        if isinstance(error, RangeExceeded) and not error.asked and not run.ledger.entries:
+            raise  # of the settings, whatever the records are
         words = f"on made-up records the fit stops early ({type(error).__name__}); real records decide how many rounds it takes"
     ledger = run.ledger
     if ended is not None and ended.stopped == "finished":

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hedgerow.core.judged_rows import in_all
 from hedgerow.errors import BudgetExhausted, CannotWrite, DisclosureExceeded, HedgerowWarning
 from hedgerow.privacy import Budget
 from hedgerow.report.model import to_plain
@@ -24,6 +25,8 @@ Row = dict[str, Any]
 
 COSTS = ("seconds", "bytes_up", "bytes_down")
 """Since the run began: seconds of work, and bytes sent and received by a party on average."""
+REFUSED, CAME = "rows refused", "rows that came"
+"""Of a round whose rows were proved to be within their bound."""
 FIGURES, ASKED = "figures", "evaluated at the end"
 """Beside the metrics of a last round: figures that go with them, and a mark that they were asked for once."""
 
@@ -41,7 +44,7 @@ class Progress:
 
 def metrics_of(row: Row) -> dict[str, float]:
     """What was measured in a round."""
-    return {key: value for key, value in row.items() if key not in ("round", FIGURES, ASKED, *COSTS)}
+    return {key: value for key, value in row.items() if key not in ("round", FIGURES, ASKED, REFUSED, CAME, *COSTS)}
 
 
 def first_metric(history: Sequence[Row]) -> str | None:
@@ -108,6 +111,7 @@ class Rounds:
         self._seconds = float(self.history[-1].get("seconds", 0.0)) if self.history else 0.0
         self._started = time.perf_counter()
         self._counted, self._bytes = 0, {"bytes_up": 0.0, "bytes_down": 0.0}
+        self._judged = (sum(row.get(REFUSED, 0) for row in self.history), sum(row.get(CAME, 0) for row in self.history))
         write_bytes(path, "".join(json.dumps(row) + "\n" for row in self.history).encode())
 
     def watch(self, state: Any) -> dict[str, float]:
@@ -115,7 +119,7 @@ class Rounds:
         metrics = self.built.measure(state)
         _say_refused(metrics)
         seconds = self._seconds + time.perf_counter() - self._started
-        row = {"round": state.round, "seconds": round(seconds, 4), **self._traffic(), **metrics}
+        row = {"round": state.round, "seconds": round(seconds, 4), **self._traffic(), **self._refused(), **metrics}
         self.history.append(row)
         try:
             with self.path.open("a", encoding="utf-8") as file:
@@ -175,6 +179,12 @@ class Rounds:
                 self._bytes[key] += math.nan if getattr(entry, key) is None else getattr(entry, key) * share
         self._counted = len(entries)
         return {key: round(total, 1) if math.isfinite(total) else None for key, total in self._bytes.items()}
+
+    def _refused(self) -> Mapping[str, int]:
+        """Rows that were judged by their proofs since the last round, and those of them that were refused."""
+        before, self._judged = self._judged, in_all(self.built.run.judged)
+        refused, came = (now - then for now, then in zip(self._judged, before, strict=True))
+        return {REFUSED: refused, CAME: came} if came > 0 else {}
 
     def _spent(self) -> float | None:
         """Epsilon so far, computed again only when a second has passed: the tightest accountant takes a moment."""

@@ -183,7 +183,7 @@ def closest(
         Ascending upper ends of intervals of distance, public; the last is 1.
     epsilon, delta : float, optional
         A budget for each question. Without it each is asked through the channel as it is.
-    noise_at : {"server", "shares", "party"}
+    noise_at : {"server", "aggregators", "shares", "party"}
         Who adds the noise of that budget.
     least : int
         For shares: as many parties' shares make the whole noise.

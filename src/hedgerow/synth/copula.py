@@ -229,7 +229,7 @@ def copula_sums(
     epsilon, delta : float, optional
         A budget that the program divides: half for the histograms, half for the products, as shares of the squared mean of the
         Gaussian law that it allows. Without it each question is asked through the channel as it is.
-    noise_at : {"server", "shares", "party"}
+    noise_at : {"server", "aggregators", "shares", "party"}
         Who adds the noise of that budget.
     least : int
         For shares: as many parties' shares make the whole noise.

@@ -140,7 +140,7 @@ def real_tables(
     epsilon, delta : float, optional
         A budget for this alone: three tenths for single columns, the rest for pairs. Without it each question is asked through
         the channel as it is.
-    noise_at : {"server", "shares", "party"}
+    noise_at : {"server", "aggregators", "shares", "party"}
         Who adds the noise of that budget.
     least : int
         For shares: as many parties' shares make the whole noise.

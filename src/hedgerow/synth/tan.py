@@ -120,7 +120,7 @@ def class_trees(
     epsilon, delta : float, optional
         A budget that the program divides: six tenths for tables of one column, the rest for those of two. Without it each
         question is asked through the channel as it is.
-    noise_at : {"server", "shares", "party"}
+    noise_at : {"server", "aggregators", "shares", "party"}
         Who adds the noise of that budget.
     least : int
         For shares: as many parties' shares make the whole noise.
@@ -194,7 +194,7 @@ def tan(
         Of raking to all pairs, which asks nobody.
     epsilon, delta : float, optional
         The whole budget; without a delta noise is Laplace's.
-    noise_at : {"server", "shares", "party"}
+    noise_at : {"server", "aggregators", "shares", "party"}
         Who adds the noise.
     least : int
         For shares: as many parties' shares make the whole noise.

@@ -19,7 +19,7 @@ that differ by one record which goes wrong: only that record may be lost.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Literal, get_args
 
@@ -29,7 +29,7 @@ from hedgerow.core.arrays import Array, Layout, flatten
 from hedgerow.core.bound import Bounds, l1, l2
 from hedgerow.core.events import Event, Unit
 from hedgerow.core.federation import Federation
-from hedgerow.core.mechanism import Mechanism, Position
+from hedgerow.core.mechanism import Mechanism, NoiseRuns, Position
 from hedgerow.core.party import Parties, Party
 from hedgerow.core.question import Verb, local, travels
 from hedgerow.core.randomness import Entropy, Streams
@@ -239,6 +239,19 @@ class Silent(Mechanism):
     @property
     def least(self) -> int:
         return self.noise.least
+
+    @property
+    def aggregators(self) -> int:
+        return self.noise.aggregators
+
+    def added_by(self, aggregators: int) -> Silent:
+        found = replace(self, noise=self.noise.added_by(aggregators))
+        object.__setattr__(found, "heard", self.heard)  # type: ignore[attr-defined]
+        return found
+
+    def each_adds(self, bounds: Bounds, layout: Layout) -> NoiseRuns:
+        """Aggregators add nothing either."""
+        return NoiseRuns(self.noise.law, ())
 
     @property
     def record_step(self) -> float | None:

@@ -192,7 +192,7 @@ def additive_model(
     epsilon, delta : float, optional
         A budget that the program divides: a tenth for the counts, the rest for the rounds in equal parts. Without it each
         question is asked through the channel as it is.
-    noise_at : {"server", "shares", "party"}
+    noise_at : {"server", "aggregators", "shares", "party"}
         Who adds the noise of that budget.
     least : int
         For shares: as many parties' shares make the whole noise.

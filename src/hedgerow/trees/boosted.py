@@ -180,7 +180,7 @@ def grow_boosted(
         The columns with these roles by default.
     epsilon, delta : float, optional
         A budget for all questions (see `hedgerow.privacy.shares`): 5 percent of it for the base score.
-    noise_at : {"server", "shares", "party"}
+    noise_at : {"server", "aggregators", "shares", "party"}
         Where its noise is added.
     least : int
         For shares of noise: as many parties make the whole.

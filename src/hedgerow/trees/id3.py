@@ -104,7 +104,7 @@ def grow_id3(
         The columns with these roles by default.
     epsilon, delta : float, optional
         A budget for all levels (see `hedgerow.privacy.shares`).
-    noise_at : {"server", "shares", "party"}
+    noise_at : {"server", "aggregators", "shares", "party"}
         Where its noise is added.
     least : int
         For shares of noise: as many parties make the whole.

@@ -340,7 +340,7 @@ class Aligned(Closed):
                 self._facts.cohorts[chosen] = inside(self._federation.pick(chosen)).cohort
             cohort = self._facts.cohorts[chosen]
         mechanism = channel.mechanism if verb == "sum" else None
-        how = replace(channel, aggregation=aggregation, mechanism=mechanism)
+        how = replace(channel, mechanism=mechanism).by(aggregation)
         told = tuple(preparation.told for preparation in view)
         return run.ask(Question(verb, local, broadcast, bound, None, told, cohort, branch, run.next_question(branch)), how)
 
@@ -367,7 +367,7 @@ def align(federation: Federation, on: str, by: AlignmentProtocol) -> Aligned:
         raise NotAligned(f"a party is called {HUB!r}, as the server is.", remedy="Give it another name.")
     name = str(run.next_question(values.branch))
     question = Question("each", partial(people, on=on), None, None, None, (), values.cohort, values.branch, int(name))
-    n = run.ask(question, replace(values.channel, aggregation=Aligning(by, on, name)))
+    n = run.ask(question, values.channel.by(Aligning(by, on, name)))
     return aligned_before(federation, on, by, name, int(n))
 
 
@@ -375,7 +375,7 @@ def aligned_before(federation: Federation, on: str, by: AlignmentProtocol, name:
     """The handle of an alignment that the parties keep; its name is the number of the question by which it was made."""
     values = inside(federation)
     schemas = values.run.schemas
-    channel = replace(values.channel, aggregation=Between())
+    channel = values.channel.by(Between())
     view = handle(values._replace(view=(alignment(name),), channel=channel))
     facts = _Facts(on, by, n, schemas)
     for party in schemas:

@@ -299,7 +299,7 @@ def hidden_means(
     reads = partial(hidden_columns, on=on, groups={owners[by]: by}, values={value_owner: tuple(names)})
     number = opened.run.next_question(opened.branch)
     question = Question("sum", reads, None, None, None, (), opened.cohort, opened.branch, number)
-    found = np.asarray(opened.run.ask(question, replace(opened.channel, aggregation=protocol)))
+    found = np.asarray(opened.run.ask(question, opened.channel.by(protocol)))
     if not found[:, 0].any():
         raise AlignmentRefused(
             f"no group of {by} has {settings.least} people of the other table, leaves as many, and is hard to find by its sum.",

@@ -67,6 +67,6 @@ def matrix_cells(study: Study) -> list[MatrixCell]:
 
 
 def _flat(changes: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Partition and attack replace a section; of the program single keys change."""
+    """Partition, protection and attack replace a section; of the program single keys change."""
     whole = [(name, value) for name, value in changes.items() if name != "program"]
     return [*whole, *((f"program.{key}", value) for key, value in changes.get("program", {}).items())]

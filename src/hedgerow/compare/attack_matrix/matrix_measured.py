@@ -79,9 +79,10 @@ class MatrixMeasured:
 
     @property
     def plain(self) -> str | None:
-        """What the column of the mean is called."""
+        """What the column of the mean is called, through the study's own channel."""
         assert self.study.matrix is not None
-        return next((rule.head for rule in self.study.matrix.rules_named if rule.name == PLAIN), None)
+        rules = self.study.matrix.rules_named
+        return next((rule.head for rule in rules if rule.name == PLAIN and rule.protection is None), None)
 
     @property
     def aimed(self) -> tuple[str, ...]:

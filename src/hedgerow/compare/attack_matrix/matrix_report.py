@@ -6,14 +6,16 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from hedgerow.core.bound import describe
 from hedgerow.report import Grid, Heat, Report
 from hedgerow.study.attack import AttackSection
 from hedgerow.study.attacked import act_in_words
 from hedgerow.study.explain import provenance
+from hedgerow.study.protection import ProtectionSection
 from hedgerow.study.study import Study
 
-from .matrix_measured import ACCURACY, GAINED, LOST, SUCCESS, MatrixMeasured, holds, price
-from .matrix_runs import MatrixRun
+from .matrix_measured import ACCURACY, GAINED, LOST, SUCCESS, MatrixMeasured, holds, price, spread
+from .matrix_runs import REFUSED, MatrixRun
 from .matrix_words import sentences
 
 SUCCESS_NOTE = (
@@ -70,6 +72,7 @@ def matrix_report(
             *(grid for partition in found.partitions for grid in tables_of(found, partition, success)),
             *price_table(found),
             verdicts(found),
+            *refused_table(found),
             acts_table(study),
         ),
         notes=(
@@ -79,6 +82,7 @@ def matrix_report(
             else f"A value is the mean over the last {section.last} rounds.",
             "A row in which nobody lies is the clean twin of the others: the same parties, records and randomness.",
             *_of_success(found),
+            *_of_channels(study),
         ),
         warnings=tuple(warnings),
         provenance=provenance(study, command),
@@ -92,6 +96,28 @@ def _of_success(found: MatrixMeasured) -> tuple[str, ...]:
         "Success is the share of the server's records of other classes that are given the target when they carry the trigger; "
         "records of the target's own class are left out.",
     )
+
+
+def _of_channels(study: Study) -> tuple[str, ...]:
+    """What columns with a channel of their own go through, and that proofs were not carried out where they were not."""
+    assert study.matrix is not None
+    said = []
+    for rule in study.matrix.rules_named:
+        if rule.protection is None:
+            continue
+        channel = ProtectionSection.model_validate(rule.protection)
+        slots, aggregation = channel.slots(), channel.aggregation
+        parts = [f"a clip of {describe(slots['clip'])}" if slots["clip"] is not None else "", str(slots["aggregation"] or "")]
+        words = (
+            f"{rule.head}: {rule.name} of rows that go through {' and '.join(filter(None, parts)) or 'a channel of its own'}."
+        )
+        if aggregation is not None and aggregation.verified and aggregation.mode == "simulated":
+            words += (
+                " Proofs were not carried out: rows beyond the bound left the total in the open, as proofs make them. One cell "
+                'of its own (hedgerow.compare.matrix_cells) runs them with mode = "real".'
+            )
+        said.append(words)
+    return tuple(said)
 
 
 def _title(words: str, partition: str) -> str:
@@ -148,6 +174,23 @@ def verdicts(found: MatrixMeasured) -> Grid:
         f"{100 * GAINED:.0f} points oftener than with nobody lying; medians over seeds."
     )
     return Grid("What holds against what", heads if found.partitions != ("",) else heads[1:], tuple(rows), note)
+
+
+def refused_table(found: MatrixMeasured) -> tuple[Grid, ...]:
+    """How many rows a round were refused, of rules whose rows are to be proved to be within their bound."""
+    places = found.values.get(REFUSED, {})
+    rules = tuple(rule for rule in found.rules if any(rule == one for _, _, one in places))
+    if not rules:
+        return ()
+    rows = []
+    for partition in found.partitions:
+        for act in found.acts:
+            at = [spread(list(places.get((partition, act, rule), {}).values())) for rule in rules]
+            shown = tuple(None if one is None else f"{one.median:g}" for one in at)
+            rows.append((partition, act, *shown) if partition else (act, *shown))
+    heads = ("partition", "act", *rules) if found.partitions != ("",) else ("act", *rules)
+    note = "The mean over rounds, the median over seeds. A row that is not proved to be within its bound is in no total."
+    return (Grid("Rows refused in a round", heads, tuple(rows), note),)
 
 
 def acts_table(study: Study) -> Grid:

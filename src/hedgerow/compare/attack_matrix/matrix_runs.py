@@ -14,10 +14,14 @@ from pathlib import Path
 
 import numpy as np
 
+from hedgerow.core.judged_rows import in_all
 from hedgerow.errors import CannotWrite, HedgerowError, HedgerowWarning
 
 from ..records import SharedRecords
 from .matrix_cells import MatrixCell
+
+REFUSED = "rows refused in a round"
+"""A metric of runs whose rows are to be proved to be within their bound: the mean of all rounds."""
 
 Key = tuple[str, str, str, int]
 """Act, rule, partition and seed."""
@@ -64,6 +68,9 @@ def run_cell(cell: MatrixCell, records: SharedRecords, last: int, threads: int |
             measured = [] if state is None else [built.metrics(state)]
     names = measured[-1] if measured else {}
     metrics = {name: float(np.mean([one[name] for one in measured])) for name in names}
+    aggregation = cell.study.protection.aggregation
+    if state is not None and aggregation is not None and aggregation.verified:
+        metrics[REFUSED] = in_all(built.run.judged)[0] / state.round
     return MatrixRun(*cell.key, metrics, round(time.perf_counter() - started, 3), problem)
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from hedgerow.core.arrays import Array, Layout
-from hedgerow.core.bound import Bounds
+from hedgerow.core.bound import Bound, Bounds
 from hedgerow.core.cohort import Cohort
 from hedgerow.core.events import Charge, Event, Sampling
 from hedgerow.core.mechanism import Mechanism, Position
@@ -208,6 +208,10 @@ class ScheduledGaussian(Mechanism):
 
     def fit(self, bounds: Bounds, layout: Layout) -> None:
         self.now.fit(bounds, layout)
+
+    def grid(self, bounds: Bounds, layout: Layout) -> list[tuple[slice, Bound, float]] | None:
+        """The parts of a contribution with the bound of each and the step of its grid."""
+        return self.now.grid(bounds, layout)
 
     def at_party(self, rows: Array, bounds: Bounds, layout: Layout, entropies: Callable[[int], Entropy]) -> Array:
         return self.now.at_party(rows, bounds, layout, entropies)

@@ -155,7 +155,7 @@ def pate_votes(
         Leading directions of the public pool that are kept of the features; 0 keeps all numbers.
     epsilon, delta : float, optional
         A budget that is spent on the votes. Without it they are asked through the channel as it is.
-    noise_at : {"server", "shares", "party"}
+    noise_at : {"server", "aggregators", "shares", "party"}
         Who adds the noise of that budget.
     least : int
         For shares: as many parties' shares make the whole noise.

@@ -136,7 +136,7 @@ def pilot_moments(
         How records become inputs of bounded length.
     epsilon, delta : float, optional
         What the question may cost, for the ledger's neighbours; None leaves protection to the channel.
-    noise_at : {"server", "shares", "party"}
+    noise_at : {"server", "aggregators", "shares", "party"}
         Where its noise is added.
     least : int
         For shares of noise: as many parties make the whole.

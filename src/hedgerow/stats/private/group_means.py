@@ -278,7 +278,7 @@ def private_means(
         Category or binary column.
     epsilon, delta : float, optional
         The budget; without epsilon the channel's noise, which has to be Gaussian, is used as it is.
-    noise_at : {"server", "shares", "party"}
+    noise_at : {"server", "aggregators", "shares", "party"}
         Who adds the noise of a budget.
     least : int
         For noise in shares: as many parties' shares make the whole.
@@ -328,7 +328,7 @@ def means(
         Category or binary column; `difference` of the result compares two of its levels.
     epsilon, delta : float, optional
         The budget; without epsilon the channel's noise, which has to be Gaussian, is used as it is.
-    noise_at : {"server", "shares", "party"}
+    noise_at : {"server", "aggregators", "shares", "party"}
         Who adds the noise of a budget.
     least : int
         For noise in shares: as many parties' shares make the whole.

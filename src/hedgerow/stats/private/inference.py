@@ -95,7 +95,7 @@ def private_inference(
         logistic one.
     epsilon, delta : float, optional
         The budget; without epsilon the channel's noise, which has to be Gaussian, is used as it is.
-    noise_at : {"server", "shares", "party"}
+    noise_at : {"server", "aggregators", "shares", "party"}
         Who adds the noise of a budget.
     least : int
         For noise in shares: as many parties' shares make the whole.
@@ -160,7 +160,7 @@ def inference(
         With a constant. A number as target is a linear regression, a binary target a logistic one.
     epsilon, delta : float, optional
         The budget; without epsilon the channel's noise, which has to be Gaussian, is used as it is.
-    noise_at : {"server", "shares", "party"}
+    noise_at : {"server", "aggregators", "shares", "party"}
         Who adds the noise of a budget.
     least : int
         For noise in shares: as many parties' shares make the whole.

@@ -365,7 +365,7 @@ def private_model(
         within a budget and else a fiftieth; of a support vector machine in margins, 1 by default.
     share : float
         Of targets below a quantile.
-    noise_at : {"server", "shares", "party"}
+    noise_at : {"server", "aggregators", "shares", "party"}
         Where the noise of a budget is added.
     least : int
         Of noise in shares: as many parties' shares make the whole noise.

@@ -193,7 +193,7 @@ def sufficient_moments(
     epsilon, delta : float, optional
         The budget that this question spends; without delta, or with zero, noise is Laplace. Without epsilon the channel's
         mechanism is used as it is.
-    noise_at : {"server", "shares", "party"}
+    noise_at : {"server", "aggregators", "shares", "party"}
         Who adds the noise of a budget.
     least : int
         For noise in shares: as many parties' shares make the whole.

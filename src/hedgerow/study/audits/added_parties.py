@@ -66,7 +66,7 @@ class WithCanaries:
         if outbox.step is not None:
             raise SettingsInvalid(
                 f"{outbox.question.name} is added up by a protocol between parties, in which canaries take no part.",
-                remedy="Audit the study without its [protection.aggregation]: clip and noise are the same.",
+                remedy='Audit the study with [protection.aggregation] mode = "simulated": clip and noise are the same.',
             )
         asked = [self._place[name] for name in outbox.ids if name in self._place]
         others = tuple(name for name in outbox.ids if name not in self._place)

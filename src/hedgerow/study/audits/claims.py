@@ -28,7 +28,7 @@ class Claim:
     Attributes
     ----------
     deviation : array of shape (size,)
-        Of the whole noise in each number that was released.
+        Of the whole noise in each number that was released, of all who added it.
     law : NoiseLaw
         Of a number's noise over its deviation.
     """
@@ -66,7 +66,12 @@ def claim_of(outbox: Outbox, layout: Layout, answered: int) -> Claim:
             deviation[part] = scale * math.sqrt(2) if event.kind == "laplace" else math.sqrt(0.5) / math.sinh(0.5 / scale)
         else:
             deviation[part] = multiplier * math.sqrt(len(parts)) * bound.distance(2, d)
-    adders = {"server": 1.0, "shares": answered / max(mechanism.least, 1), "party": float(answered)}[mechanism.at]
+    adders = {
+        "server": 1.0,
+        "aggregators": float(max(mechanism.aggregators, 1)),
+        "shares": answered / max(mechanism.least, 1),
+        "party": float(answered),
+    }[mechanism.at]
     steps = float(deviation.min()) if event.kind == "pure" and len(deviation) else math.inf  # noise is of whole numbers
     return Claim(deviation * math.sqrt(adders), NoiseLaw.summed(event, adders, steps))
 

@@ -12,6 +12,7 @@ import numpy as np
 from hedgerow.core.arrays import Array
 from hedgerow.core.bound import blocks
 from hedgerow.core.engine import Inbox, Outbox
+from hedgerow.core.events import Sampling
 from hedgerow.core.view import Observation
 from hedgerow.errors import SettingsInvalid, ViewNotRecorded
 
@@ -66,7 +67,9 @@ class Witness:
         if len(rows) and release.unit == "record":  # parties are clipped later
             lengths = [bound.size(rows[:, part]) / bound.radius for part, bound in blocks(release.bounds, layout)]
             self.evidence.law.longest = max(self.evidence.law.longest, float(np.max(lengths)))
-        self.evidence.made.append((outbox.question.cohort.sampling.as_charged(release.unit or "record"), release.event))
+        sampling = outbox.question.cohort.sampling
+        charged = Sampling() if release.shows_cohort(sampling) else sampling.as_charged(release.unit or "record")
+        self.evidence.made.append((charged, release.event))
         X = clipped(rows, release.bounds, layout) / claim.deviation
         y, known = (released - known) / claim.deviation, known / claim.deviation
         self.evidence.add(y, X, known, self.added.drawn(outbox, inbox.answered), claim.law)

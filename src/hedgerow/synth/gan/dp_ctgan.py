@@ -110,7 +110,7 @@ def dp_ctgan_rounds(
     epsilon, delta : float, optional
         A budget for everything: a fifth of mu squared for counts, all that is left for gradients. Without it the channel's
         noise is used.
-    noise_at : {"server", "shares", "party"}
+    noise_at : {"server", "aggregators", "shares", "party"}
         Who adds the noise of that budget.
     least : int
         For shares: as many parties' shares make the whole noise.

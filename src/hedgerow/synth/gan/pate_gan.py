@@ -219,7 +219,7 @@ def pate_gan_rounds(
         In a round; the generator takes as many as the student.
     epsilon, delta : float, optional
         A budget for everything: a fifth of mu squared for counts, the rest for votes. Without it the channel's noise is used.
-    noise_at : {"server", "shares", "party"}
+    noise_at : {"server", "aggregators", "shares", "party"}
         Who adds the noise of that budget.
     least : int
         For shares: as many parties' shares make the whole noise.
