@@ -27,8 +27,9 @@ from hedgerow.core.arrays import Layout
 from hedgerow.core.bound import l2
 from hedgerow.core.randomness import Streams
 from hedgerow.privacy import coarse, noise
-from hedgerow.privacy.mechanisms import Gaussian, SimulatedGaussian, Skellam
+from hedgerow.privacy.mechanisms import Gaussian, Skellam
 from hedgerow.privacy.noise import discrete_gaussian, discrete_laplace, polya_difference, skellam
+from hedgerow.privacy.simulated_gaussian import SimulatedGaussian
 
 SIZE, REPETITIONS, SCALE, GOAL = 1_000_000, 5, 6000.0, 0.25
 STEP, TURNS, GOALS = 199_210, 15, {"compiled": 4.0, "numpy": 12.0}

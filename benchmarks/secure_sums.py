@@ -35,12 +35,12 @@ os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # read when
 import numpy as np
 
 from hedgerow.core.arrays import Layout
-from hedgerow.crypto.additive import AdditiveParty, AdditiveServer, AdditiveShares
 from hedgerow.crypto.conversation import Contribution, Correspondent, Total
 from hedgerow.crypto.fixedpoint import RingEncoding, most
 from hedgerow.crypto.pairwise import PairwiseMasks, PairwiseParty, PairwiseServer
 from hedgerow.crypto.secagg import SecAgg, SecAggParty, Server
 from hedgerow.crypto.shamir import combine, split
+from hedgerow.crypto.shares import AdditiveParty, AdditiveServer, AdditiveShares
 from hedgerow.crypto.streams import add_streams, keystream
 from hedgerow.errors import RoundRefused
 

@@ -2,7 +2,7 @@
 
 A line of a page that begins with `::: ` is replaced:
 
-    ::: study        every key of a study file; likewise `station`, `coordinator` and `owners`, of their files
+    ::: study        every key of a study file; likewise `station`, `coordinator`, `aggregator` and `owners`, of their files
     ::: errors       every code; likewise `programs`, `vertical_programs`, `partitioners`
 
 The reference is made by `pages.py`.
@@ -21,6 +21,7 @@ from pydantic import BaseModel, create_model
 
 from hedgerow.data import PARTITIONERS
 from hedgerow.errors import catalogue
+from hedgerow.network.aggregator.config import AggregatorConfig
 from hedgerow.network.coordinator.config import CoordinatorConfig
 from hedgerow.network.station.config import StationConfig
 from hedgerow.study import PROGRAMS, VERTICAL, Study
@@ -111,6 +112,10 @@ def coordinator() -> str:
     return "\n\n".join(sections("", CoordinatorConfig))
 
 
+def aggregator() -> str:
+    return "\n\n".join(sections("", AggregatorConfig))
+
+
 def owners() -> str:
     lines = "\n\n".join(sections("", OwnersFile)).splitlines()
     return "\n".join(line for line in lines if not line.startswith("| `digest`"))  # is computed
@@ -166,5 +171,6 @@ def errors() -> str:
 
 
 DIRECTIVES = {
-    made.__name__: made for made in (study, station, coordinator, owners, programs, vertical_programs, partitioners, errors)
+    made.__name__: made
+    for made in (study, station, coordinator, aggregator, owners, programs, vertical_programs, partitioners, errors)
 }
