@@ -41,7 +41,7 @@ def test_a_veil_is_uniform_and_so_are_values_of_other_tags():
     others = veil.values(random_rows(1000), b"salt")
     for found in (veil.table, others):
         assert kstest((found.ravel() + 0.5) / 256, "uniform").pvalue > 1e-6
-    assert len(np.unique(others, axis=0)) == 1000
+    assert len(np.unique(others, axis=0)) >= 990  # two strange tags may fall on the same three cells
 
 
 def test_equal_values_do_not_show_where_tags_are():
